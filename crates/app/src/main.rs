@@ -1,1 +1,42 @@
-fn main() {}
+//! The program `kittiwake`.
+//!
+//! Knows: the command line, the environment, settings, the terminal and exit codes. The only crate
+//! that reads the environment or prints.
+//! Does not know: how any of the work is done; it hands plain settings to the engine.
+
+mod cli;
+mod commands;
+mod console;
+mod crash;
+mod definitions;
+mod duration;
+mod environment;
+mod failure;
+mod summary;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = match cli::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return console::usage(&error),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let result = match runtime {
+        Ok(runtime) => {
+            let result = runtime.block_on(commands::run(arguments));
+            // Whatever still runs after the last commit has nothing left to save.
+            runtime.shutdown_background();
+            result
+        }
+        Err(error) => Err(failure::Failure::other(format!("cannot start: {error}"))),
+    };
+    match result {
+        Ok(code) => code,
+        Err(failure) => {
+            console::error(&failure.message);
+            ExitCode::from(failure.code)
+        }
+    }
+}

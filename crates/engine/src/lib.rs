@@ -1,1 +1,28 @@
-//! placeholder
+//! The loop that joins the others.
+//!
+//! Knows: how a lease becomes a grant, a request, an answer, a commit and a new due time, and when
+//! a crawl is over. [`crawl`] tells the story on one page.
+//! Does not know: SQL, sockets, the definition format, the terminal or the environment; those are
+//! behind `store`, `fetch`, `network` and the program that calls this crate.
+
+mod clock;
+mod crashpoint;
+pub mod crawl;
+mod error;
+mod exchange;
+mod open;
+mod permits;
+mod plan;
+mod progress;
+mod scheduler;
+mod settings;
+mod walk;
+mod work;
+
+pub use clock::Clock;
+pub use crashpoint::{CrashHook, CrashPoint};
+pub use crawl::crawl;
+pub use error::{EngineError, EngineErrorKind};
+pub use permits::BudgetSpent;
+pub use progress::{Progress, Snapshot};
+pub use settings::{CrawlReport, CrawlSettings, Credential, End, Limits, Parts};

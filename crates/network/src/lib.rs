@@ -4,3 +4,30 @@
 //! declares and reports them. Pure: no sockets, no files, no clock; whatever time is needed is
 //! passed in.
 //! Does not know: how bytes travel, what is stored, what is visited next.
+//!
+//! [`Network::parse`] turns a definition's text into a checked, compiled [`Network`];
+//! [`Network::request`] says what to send, [`Network::read`] what an answer means.
+
+pub mod budget;
+mod coverage;
+pub mod definition;
+mod expression;
+mod html;
+mod json;
+mod network;
+mod page;
+mod path;
+mod read;
+mod request;
+mod seed;
+mod shape;
+mod time;
+
+pub use budget::LimitReport;
+pub use definition::{DefinitionErrors, Problem, known_keys};
+pub use html::html_to_text;
+pub use network::{AuthNeed, HostError, Network, Query, Robot, Step};
+pub use page::Page;
+pub use read::{Answer, Reading};
+pub use request::{Ask, RequestError, RequestPlan};
+pub use seed::SeedError;

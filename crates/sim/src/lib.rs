@@ -1,1 +1,34 @@
-//! placeholder
+//! A synthetic social network that speaks the Mastodon API over real HTTP.
+//!
+//! Knows: a world computed from a seed (users, who follows whom, posts, and how all of it changes
+//! with time), the network's dialect and its limits, and a ledger of every call it received.
+//!
+//! Does not know: network definitions, crawlers, stores. Its dialect is written by hand from the
+//! network's documentation and recorded answers, so that a wrong definition is found out and not
+//! agreed with. It stores nothing per user: a hundred million users cost as much memory as one.
+//!
+//! - `world/`: pure functions of seed, size and time; see `world/mod.rs`
+//! - `mastodon/`: what is asked, and the entities that answer it
+//! - `limits.rs`, `ledger.rs`: what is counted and written down
+//! - `truth.rs`, `probe.rs`: the ground truth and the ledger under `/_sim`
+//! - `clock.rs`, `http.rs`, `server.rs`: the edge, the only part with sockets and a clock
+
+mod clock;
+mod config;
+mod error;
+mod http;
+mod ledger;
+mod limits;
+mod mastodon;
+mod probe;
+mod server;
+mod truth;
+mod world;
+
+pub use config::{Limits, SimConfig};
+pub use error::SimError;
+pub use server::{Server, serve};
+pub use world::WorldError;
+
+/// The host in all data, whatever the address: two runs on two ports give the same data.
+pub(crate) const HOST: &str = "sim.example";

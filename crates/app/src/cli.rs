@@ -1,0 +1,237 @@
+//! The command line.
+
+use crate::duration;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Collects users, relations and posts of social networks through their APIs.
+///
+/// Every network is a file, every declared limit is kept, and every crawl can be killed at any
+/// moment and resumed by running the same command again.
+#[derive(Debug, Parser)]
+#[command(name = "kittiwake", version, propagate_version = true, after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done or stopped as asked, 1 failed, 2 usage, 3 stopped by a cap or an exhausted quota
+with state saved, 4 authentication, 130 interrupted with state saved.
+
+Try it without keys or services: kittiwake demo";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Crawl a network into a file, or go on with a crawl.
+    Crawl(Box<CrawlArguments>),
+    /// Show what a crawl file holds and how far the crawl is.
+    Status(StatusArguments),
+    /// Look at network definitions.
+    #[command(subcommand)]
+    Network(NetworkCommand),
+    /// Run the synthetic network.
+    #[command(subcommand)]
+    Sim(SimCommand),
+    /// Crawl the synthetic network for a few seconds and show what came of it.
+    Demo(DemoArguments),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kittiwake crawl mastodon@mastodon.example alice --into alice.db --contact me@example.org
+  kittiwake crawl mastodon@mastodon.example - --into all.db --depth 1 --until-idle < seeds.txt
+  kittiwake crawl mastodon --host http://127.0.0.1:3000 id:42 --into test.db --limits off
+
+The same command resumes. Seeds may be added and --depth may grow.
+KITTIWAKE_<NETWORK>_TOKEN (KITTIWAKE_MASTODON_TOKEN) holds an access token, if you have one.")]
+pub(crate) struct CrawlArguments {
+    /// A shipped network or the path of a definition, with the host to ask: mastodon@HOST.
+    #[arg(value_name = "NETWORK[@HOST]")]
+    pub network: String,
+
+    /// Where to begin: handles, profile addresses or id:…; - reads them from standard input, one
+    /// a line.
+    #[arg(value_name = "SEEDS")]
+    pub seeds: Vec<String>,
+
+    /// The crawl's file, made if it is missing.
+    #[arg(long, value_name = "FILE")]
+    pub into: PathBuf,
+
+    /// Visit subjects at most this many follow links away from a seed.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub depth: u32,
+
+    /// The follow links that lead to new subjects.
+    #[arg(long, value_enum, default_value_t = FollowChoice::Both)]
+    pub follow: FollowChoice,
+
+    /// The robots to run, separated by commas; all of the network's by default.
+    #[arg(long, value_delimiter = ',', value_name = "ROBOTS")]
+    pub robots: Vec<String>,
+
+    /// The address to ask, instead of https://HOST.
+    #[arg(long, value_name = "URL")]
+    pub host: Option<String>,
+
+    /// Whether declared limits are kept; off is taken only for a host on loopback.
+    #[arg(long, value_enum, default_value_t = LimitsChoice::Keep)]
+    pub limits: LimitsChoice,
+
+    /// The share of every allowance to leave unused [default: 10%, and 0% on loopback].
+    #[arg(long, value_name = "SHARE", value_parser = duration::parse_share)]
+    pub reserve: Option<f64>,
+
+    /// Stop after this time, for example 10m.
+    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
+    pub time: Option<Duration>,
+
+    /// Stop after this many calls.
+    #[arg(long, value_name = "N")]
+    pub calls: Option<u64>,
+
+    /// Stop when every subject has been visited, instead of visiting them again.
+    #[arg(long)]
+    pub until_idle: bool,
+
+    /// How many calls may be in flight at once.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub concurrency: u16,
+
+    /// An address or a page by which a host's owner can reach you; sent with every call and
+    /// required for any host that is not loopback.
+    #[arg(long, value_name = "CONTACT", env = "KITTIWAKE_CONTACT")]
+    pub contact: Option<String>,
+
+    /// Take world and limit time from a synthetic network, for example http://127.0.0.1:3000.
+    #[arg(long, value_name = "URL")]
+    pub clock_from: Option<String>,
+
+    /// Keep every answer as it came, in the table raw.
+    #[arg(long)]
+    pub raw: bool,
+
+    /// Show no progress.
+    #[arg(long, short)]
+    pub quiet: bool,
+
+    /// Print the summary as JSON (keys: docs/summary.md).
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FollowChoice {
+    /// Those whom a subject follows.
+    Following,
+    /// Those who follow a subject.
+    Followers,
+    Both,
+    None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LimitsChoice {
+    Keep,
+    Off,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  kittiwake status alice.db")]
+pub(crate) struct StatusArguments {
+    /// The crawl's file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// Print as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum NetworkCommand {
+    /// Check a definition and say what is wrong with it, with line and column.
+    #[command(after_help = "Example:\n  kittiwake network check my-network.toml")]
+    Check {
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// List the shipped networks.
+    #[command(after_help = "Example:\n  kittiwake network list --json")]
+    List {
+        /// Print as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a network's definition, to read it or to start one of your own.
+    #[command(after_help = "Example:\n  kittiwake network show mastodon > my-network.toml")]
+    Show {
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SimCommand {
+    /// Serve the synthetic network: a Mastodon API over a world computed from a seed.
+    #[command(after_help = "\
+Example:
+  kittiwake sim serve --listen 127.0.0.1:3000 --users 2000 --speed 0 --limits off
+
+Prints its address as one JSON line when it is ready. GET /_sim/ledger, /_sim/clock and
+/_sim/truth/{users,user_relations,statuses,comments,tags} tell what happened and what is true.")]
+    Serve(SimArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimArguments {
+    /// Where to listen; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:0")]
+    pub listen: SocketAddr,
+
+    /// How many users the world has.
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(2..=1_000_000_000))]
+    pub users: u64,
+
+    /// The seed of the world: the same seed gives the same world.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// How quickly world time runs; 0 freezes it.
+    #[arg(long, default_value_t = 1.0)]
+    pub speed: f64,
+
+    /// How quickly the limits' time runs [default: as the world, or 1 when it is frozen].
+    #[arg(long)]
+    pub limit_speed: Option<f64>,
+
+    /// World time at the start.
+    #[arg(long, default_value = "2026-06-01T12:00:00Z", value_name = "TIME")]
+    pub at: String,
+
+    #[arg(long, value_enum, default_value_t = SimLimits::Strict)]
+    pub limits: SimLimits,
+
+    /// Milliseconds that every answer takes at least.
+    #[arg(long, default_value_t = 0)]
+    pub latency_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SimLimits {
+    /// The real server's limits.
+    Strict,
+    Off,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  kittiwake demo")]
+pub(crate) struct DemoArguments {
+    /// Print the summary as JSON.
+    #[arg(long)]
+    pub json: bool,
+}

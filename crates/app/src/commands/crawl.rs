@@ -1,0 +1,312 @@
+//! `kittiwake crawl`: the main job.
+
+use crate::cli::{CrawlArguments, FollowChoice, LimitsChoice};
+use crate::failure::{Failure, code};
+use crate::{console, crash, definitions, environment, summary};
+use kittiwake_engine::{Clock, CrawlReport, CrawlSettings, Credential, End, Limits, Parts, Progress};
+use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Method, Request, Secret, is_loopback_host};
+use kittiwake_frontier::RoundRobin;
+use kittiwake_model::{ClockSpec, Follow, Identity};
+use kittiwake_network::Network;
+use kittiwake_store::ledger::Ledger;
+use kittiwake_store::sqlite::{OpenMode, SqliteStore};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use std::io::BufRead;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use url::Url;
+
+/// The share of an allowance that is left to others on hosts one does not own.
+const RESERVE: f64 = 0.1;
+/// How far a server's clock may differ from ours.
+const GUARD: Duration = Duration::from_secs(1);
+/// On the same machine there is one clock.
+const GUARD_LOOPBACK: Duration = Duration::from_millis(2);
+/// How long a host may be out of reach before a crawl gives up.
+const HOST_PATIENCE: Duration = Duration::from_secs(600);
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+const SEEDS_MAX: usize = 10_000_000;
+
+pub(crate) async fn run(arguments: CrawlArguments) -> Result<ExitCode, Failure> {
+    let ledger_path = environment::ledger_path()?;
+    let started = Instant::now();
+    let report = crawl(&arguments, &ledger_path).await?;
+    let seconds = started.elapsed().as_secs_f64();
+    if arguments.json {
+        console::output(&summary::crawled(&arguments.into, &report, seconds).to_string());
+    } else {
+        let text = format!("{}{}", summary::table(&report.summary), summary::ending(&report, seconds));
+        console::output(text.trim_end());
+    }
+    Ok(ExitCode::from(exit_code(&report.end)))
+}
+
+fn exit_code(end: &End) -> u8 {
+    match end {
+        End::Idle | End::Time => 0,
+        End::Interrupted => code::INTERRUPTED,
+        End::Calls | End::HostDown(_) => code::CAPPED,
+        End::AuthExpired(_) => code::AUTHENTICATION,
+    }
+}
+
+/// Crawls as the arguments say.
+pub(crate) async fn crawl(arguments: &CrawlArguments, ledger_path: &Path) -> Result<CrawlReport, Failure> {
+    let place = Place::find(arguments)?;
+    let user_agent = user_agent(arguments, place.loopback)?;
+    let fetcher = Fetcher::new(FetchConfig {
+        user_agent,
+        per_host_max: usize::from(arguments.concurrency),
+        ..FetchConfig::default()
+    })
+    .map_err(|error| Failure::other(error.to_string()))?;
+    let spec = clock_spec(&fetcher, arguments.clock_from.as_deref()).await?;
+    let clock = Clock::new(spec.clone(), environment::real_now);
+    let settings = settings(arguments, place, &spec)?;
+    let ledger = match settings.limits {
+        Limits::Keep { .. } => Some(Ledger::open(ledger_path)?),
+        Limits::Off => None,
+    };
+    let store = Arc::new(SqliteStore::open(&arguments.into, OpenMode::Crawl)?);
+    let progress = Arc::new(Progress::default());
+    let shown = (!arguments.quiet)
+        .then(|| console::ProgressLine::start(Arc::clone(&progress), clock.clone()));
+    let (ask_to_stop, stop) = watch::channel(false);
+    let watcher = tokio::spawn(watch_for_stop(ask_to_stop));
+    let parts = Parts {
+        store,
+        ledger,
+        fetcher,
+        clock,
+        policy: Arc::new(RoundRobin),
+        progress,
+        crash: crash::hook()?,
+        stop,
+        jitter_seed: environment::real_now().micros().unsigned_abs(),
+        node: format!("{}", std::process::id()),
+    };
+    let report = kittiwake_engine::crawl(settings, parts).await;
+    watcher.abort();
+    drop(shown);
+    Ok(report?)
+}
+
+/// Which network is asked, and where.
+struct Place {
+    network: Network,
+    base: Url,
+    host: String,
+    loopback: bool,
+}
+
+impl Place {
+    fn find(arguments: &CrawlArguments) -> Result<Self, Failure> {
+        let (name, named_host) = match arguments.network.rsplit_once('@') {
+            Some((name, host)) => (name, Some(host)),
+            None => (arguments.network.as_str(), None),
+        };
+        let network = definitions::find(name)?;
+        let base = match (&arguments.host, named_host) {
+            (Some(address), _) => parse_base(address)?,
+            (None, Some(host)) => network.base(host).map_err(|error| Failure::usage(error.to_string()))?,
+            (None, None) if network.needs_host() => {
+                return Err(Failure::usage(format!(
+                    "{name} runs on many hosts; say which: {name}@HOST, or --host URL"
+                )));
+            }
+            (None, None) => network.base("").map_err(|error| Failure::usage(error.to_string()))?,
+        };
+        let authority = base.host_str().unwrap_or_default();
+        let host = match (named_host, base.port()) {
+            (Some(host), _) => host.to_owned(),
+            (None, Some(port)) => format!("{authority}:{port}"),
+            (None, None) => authority.to_owned(),
+        };
+        let loopback = is_loopback_host(&base);
+        Ok(Self { network, base, host, loopback })
+    }
+}
+
+fn parse_base(address: &str) -> Result<Url, Failure> {
+    let wrong = |why: &str| Failure::usage(format!("--host {address:?}: {why}; write for example https://mastodon.example"));
+    let url = Url::parse(address).map_err(|error| wrong(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(wrong("not an http address"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Failure::usage("--host holds a password; put a token into KITTIWAKE_<NETWORK>_TOKEN instead"));
+    }
+    if url.scheme() == "http" && !is_loopback_host(&url) {
+        return Err(wrong("http without encryption is taken only for loopback"));
+    }
+    Ok(url)
+}
+
+fn user_agent(arguments: &CrawlArguments, loopback: bool) -> Result<String, Failure> {
+    let version = env!("CARGO_PKG_VERSION");
+    let contact = match &arguments.contact {
+        Some(contact) => Some(contact.clone()),
+        None => environment::settings()?.contact,
+    };
+    match contact {
+        Some(contact) if contact.is_empty() || !contact.chars().all(|letter| (' '..='~').contains(&letter)) => {
+            Err(Failure::usage("a contact is plain text, such as an e-mail address or a web page"))
+        }
+        Some(contact) => Ok(format!("kittiwake/{version} ({contact})")),
+        None if loopback => Ok(format!("kittiwake/{version}")),
+        None => Err(Failure::usage(
+            "hosts want to know who asks: name an e-mail address or a web page with --contact, \
+             or as contact = \"…\" in kittiwake.toml",
+        )),
+    }
+}
+
+/// The clocks of a synthetic network, or the machine's own.
+async fn clock_spec(fetcher: &Fetcher, address: Option<&str>) -> Result<ClockSpec, Failure> {
+    let Some(address) = address else { return Ok(ClockSpec::real()) };
+    let base = parse_base(address)?;
+    if !is_loopback_host(&base) {
+        return Err(Failure::usage("--clock-from takes only a synthetic network on loopback"));
+    }
+    let url = base.join("/_sim/clock").map_err(|error| Failure::usage(error.to_string()))?;
+    let request = Request {
+        method: Method::Get,
+        url,
+        headers: Vec::new(),
+        secret_headers: Vec::new(),
+        body: None,
+        trust: HostTrust::Named,
+    };
+    let response = fetcher.fetch(request).await.map_err(|error| Failure::other(error.to_string()))?;
+    let spec: ClockSpec = serde_json::from_slice(&response.body)
+        .map_err(|_| Failure::usage(format!("{address} is no synthetic network: it gives no clock")))?;
+    if spec.is_sound() { Ok(spec) } else { Err(Failure::usage(format!("{address} gives a clock that cannot be"))) }
+}
+
+fn settings(arguments: &CrawlArguments, place: Place, spec: &ClockSpec) -> Result<CrawlSettings, Failure> {
+    let Place { network, base, host, loopback } = place;
+    let limits = match arguments.limits {
+        LimitsChoice::Keep => Limits::Keep {
+            reserve: arguments.reserve.unwrap_or(if loopback { 0.0 } else { RESERVE }),
+            guard: if loopback { GUARD_LOOPBACK.mul_f64(spec.limit.rate.max(1.0)) } else { GUARD },
+        },
+        LimitsChoice::Off if loopback => Limits::Off,
+        LimitsChoice::Off => {
+            return Err(Failure::usage("--limits off is taken only for a host on loopback; limits of others are kept"));
+        }
+    };
+    let robots = if arguments.robots.is_empty() {
+        network.robots().iter().map(|robot| robot.name.clone()).collect()
+    } else {
+        arguments.robots.iter().map(|robot| robot.trim().into()).collect()
+    };
+    let seeds = seeds(arguments, &network, &host)?;
+    let credential = environment::token(network.name())?.map(|token| Credential {
+        fingerprint: fingerprint(&token),
+        secret: Secret::new(token),
+    });
+    let clock_source = match &arguments.clock_from {
+        Some(_) => format!("synthetic from {}", spec.real_origin_us),
+        None => "real".to_owned(),
+    };
+    Ok(CrawlSettings {
+        record: json!({
+            "until_idle": arguments.until_idle,
+            "concurrency": arguments.concurrency,
+            "seeds": arguments.seeds.len(),
+            "limits": format!("{limits:?}"),
+        }),
+        base,
+        host,
+        seeds,
+        depth: arguments.depth,
+        follow: follow(arguments.follow),
+        robots,
+        until_idle: arguments.until_idle,
+        calls_max: arguments.calls,
+        time_max: arguments.time,
+        concurrency: usize::from(arguments.concurrency),
+        limits,
+        credential,
+        clock_source,
+        host_patience: HOST_PATIENCE,
+        retry_pause: RETRY_PAUSE,
+        keep_raw: arguments.raw,
+        network: Arc::new(network),
+    })
+}
+
+/// A name for a token that tells nothing of it: it stands in the ledger and in the query log.
+fn fingerprint(token: &str) -> String {
+    let digest = Sha256::new_with_prefix("kittiwake credential ").chain_update(token).finalize();
+    digest.iter().take(8).fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn follow(choice: FollowChoice) -> Follow {
+    Follow {
+        following: matches!(choice, FollowChoice::Following | FollowChoice::Both),
+        followers: matches!(choice, FollowChoice::Followers | FollowChoice::Both),
+    }
+}
+
+/// The seeds as identities, from the arguments and, for `-`, from standard input.
+fn seeds(arguments: &CrawlArguments, network: &Network, host: &str) -> Result<Vec<Identity>, Failure> {
+    let mut seeds = Vec::new();
+    let mut add = |text: &str| {
+        let seed = network.seed(text, host).map_err(|error| Failure::usage(error.to_string()))?;
+        if seeds.len() >= SEEDS_MAX {
+            return Err(Failure::usage(format!("more than {SEEDS_MAX} seeds; split them over several runs")));
+        }
+        seeds.push(seed);
+        Ok(())
+    };
+    for text in &arguments.seeds {
+        if text != "-" {
+            add(text)?;
+            continue;
+        }
+        for line in std::io::stdin().lock().lines() {
+            let line = line.map_err(|error| Failure::usage(format!("cannot read seeds: {error}")))?;
+            let line = line.trim();
+            if !line.is_empty() && !line.starts_with('#') {
+                add(line)?;
+            }
+        }
+    }
+    Ok(seeds)
+}
+
+/// The first request to stop lets the crawl finish what is in flight, the second ends it at once.
+#[expect(clippy::exit, reason = "the user asked twice; everything committed is safe")]
+async fn watch_for_stop(ask: watch::Sender<bool>) {
+    stop_asked().await;
+    console::note("stopping: finishing what is in flight; once more to stop at once");
+    let _ = ask.send(true);
+    stop_asked().await;
+    std::process::exit(i32::from(code::INTERRUPTED));
+}
+
+/// Waits for Ctrl-C or a request to terminate.
+pub(crate) async fn stop_asked() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let interrupt = tokio::signal::ctrl_c();
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => {
+            tokio::select! {
+                _ = interrupt => {}
+                _ = terminate.recv() => {}
+            }
+        }
+        Err(_) => {
+            let _ = interrupt.await;
+        }
+    }
+}

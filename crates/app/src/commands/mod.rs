@@ -1,0 +1,21 @@
+//! One file per command.
+
+mod crawl;
+mod demo;
+mod network;
+mod sim;
+mod status;
+
+use crate::cli::{Arguments, Command, SimCommand};
+use crate::failure::Failure;
+use std::process::ExitCode;
+
+pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    match arguments.command {
+        Command::Crawl(arguments) => crawl::run(*arguments).await,
+        Command::Status(arguments) => status::run(&arguments).await,
+        Command::Network(command) => network::run(command),
+        Command::Sim(SimCommand::Serve(arguments)) => sim::run(&arguments).await,
+        Command::Demo(arguments) => demo::run(&arguments).await,
+    }
+}

@@ -1,0 +1,51 @@
+//! The shipped network definitions, and those of the user.
+
+use crate::failure::Failure;
+use kittiwake_network::Network;
+use std::io::Read;
+use std::path::Path;
+
+/// The most bytes that a definition may have.
+const DEFINITION_BYTES_MAX: u64 = 1_048_576;
+
+/// Definitions that are part of the program: (name, text).
+pub(crate) const SHIPPED: &[(&str, &str)] =
+    &[("mastodon", include_str!("../../../networks/mastodon.toml"))];
+
+/// The definition of that name, or in that file.
+pub(crate) fn find(name: &str) -> Result<Network, Failure> {
+    if let Some((_, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+        return parse(&format!("networks/{name}.toml"), text);
+    }
+    let path = Path::new(name);
+    if path.extension().is_some_and(|extension| extension == "toml") || path.exists() {
+        return read(path);
+    }
+    let known: Vec<_> = SHIPPED.iter().map(|(shipped, _)| *shipped).collect();
+    Err(Failure::usage(format!(
+        "no network {name:?}; shipped are {}, or name a definition file that ends in .toml",
+        known.join(", ")
+    )))
+}
+
+/// Reads and checks a definition file.
+pub(crate) fn read(path: &Path) -> Result<Network, Failure> {
+    let shown = path.display();
+    let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {shown}: {error}"));
+    // Read within a bound: the path may name a device that never ends.
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(cannot)?;
+    file.take(DEFINITION_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > DEFINITION_BYTES_MAX {
+        return Err(Failure::usage(format!(
+            "{shown} has more than {DEFINITION_BYTES_MAX} bytes; a definition has fewer"
+        )));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::usage(format!("{shown} is not UTF-8 text; a definition is a TOML file")))?;
+    parse(&shown.to_string(), &text)
+}
+
+fn parse(file: &str, text: &str) -> Result<Network, Failure> {
+    Network::parse(file, text).map_err(|errors| Failure::usage(errors.to_string()))
+}

@@ -1,0 +1,102 @@
+//! Summaries: for people as a table, for machines as JSON (docs/summary.md).
+
+use kittiwake_engine::{CrawlReport, End};
+use kittiwake_store::Summary;
+use kittiwake_store::ledger::BudgetUsage;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+use std::path::Path;
+
+/// What a file holds, as JSON.
+pub(crate) fn held(file: &Path, summary: &Summary) -> Value {
+    let robots: Map<String, Value> = summary
+        .robots
+        .iter()
+        .map(|(robot, (filed, visited))| {
+            (robot.to_string(), json!({ "subjects": filed, "visited": visited }))
+        })
+        .collect();
+    json!({
+        "file": file.display().to_string(),
+        "rows": summary.rows,
+        "robots": robots,
+        "depths": summary.depths,
+        "calls_total": summary.calls,
+        "outcomes": summary.outcomes,
+    })
+}
+
+/// What a crawl did, as JSON.
+pub(crate) fn crawled(file: &Path, report: &CrawlReport, seconds: f64) -> Value {
+    let mut shown = held(file, &report.summary);
+    if let Some(entries) = shown.as_object_mut() {
+        let used: Map<String, Value> = report
+            .budgets
+            .iter()
+            .map(|budget| {
+                let spent = json!({
+                    "calls": budget.calls,
+                    "limit": budget.limit,
+                    "window_seconds": budget.window_seconds,
+                    "windows": budget.windows,
+                    "share": budget.share(),
+                });
+                (budget.budget.to_string(), spent)
+            })
+            .collect();
+        entries.insert("end".into(), json!(report.end));
+        entries.insert("calls".into(), json!(report.calls));
+        entries.insert("allowance_used".into(), Value::Object(used));
+        entries.insert("violations".into(), json!(report.violations));
+        entries.insert("rows_new".into(), json!(report.rows_new));
+        entries.insert("rows_changed".into(), json!(report.rows_changed));
+        entries.insert("seconds".into(), json!(seconds));
+    }
+    shown
+}
+
+/// What a file holds, for people. Empty tables are left out.
+pub(crate) fn table(summary: &Summary) -> String {
+    let mut text = String::new();
+    for (table, rows) in summary.rows.iter().filter(|(_, rows)| **rows > 0) {
+        let _ = writeln!(text, "{table:<18} {rows:>10}");
+    }
+    for (robot, (filed, visited)) in &summary.robots {
+        let _ = writeln!(text, "robot {robot:<12} {visited:>10} of {filed} subjects visited");
+    }
+    for (outcome, count) in &summary.outcomes {
+        let _ = writeln!(text, "outcome {outcome:<10} {count:>10}");
+    }
+    text
+}
+
+/// How a crawl ended, for people.
+pub(crate) fn ending(report: &CrawlReport, seconds: f64) -> String {
+    let end = match &report.end {
+        End::Idle => "every subject has been visited".to_owned(),
+        End::Interrupted => "stopped as asked; the same command goes on".to_owned(),
+        End::Time => "the time is over; the same command goes on".to_owned(),
+        End::Calls => "the calls are used up; the same command goes on".to_owned(),
+        End::HostDown(why) => format!("the host cannot be reached ({why}); the same command goes on"),
+        End::AuthExpired(why) => format!("the token is not accepted ({why}); set a valid one and run the same command"),
+    };
+    let mut text = format!("{end}\n");
+    let _ = writeln!(text, "{} calls in {seconds:.1} s, {} limits broken", report.calls, report.violations);
+    for budget in &report.budgets {
+        let _ = writeln!(
+            text,
+            "allowance {:<14} {} calls of {} per {:.0} s ({:.1} % used)",
+            budget.budget,
+            budget.calls,
+            budget.limit,
+            budget.window_seconds,
+            budget.share() * 100.0,
+        );
+    }
+    text
+}
+
+/// One budget of the ledger, for people.
+pub(crate) fn budget_line(usage: &BudgetUsage) -> String {
+    format!("{}: {} of {} used in this window", usage.budget.0, usage.used, usage.limit)
+}

@@ -1,0 +1,42 @@
+//! The three clocks of a running crawl.
+
+use kittiwake_model::{ClockSpec, LimitTime, RealTime, WorldTime};
+use std::time::Duration;
+
+/// Reads the machine's clock through the function it was given, and computes the others.
+#[derive(Debug, Clone)]
+pub struct Clock {
+    spec: ClockSpec,
+    real_now: fn() -> RealTime,
+}
+
+impl Clock {
+    pub fn new(spec: ClockSpec, real_now: fn() -> RealTime) -> Self {
+        Self { spec, real_now }
+    }
+
+    pub fn real(&self) -> RealTime {
+        (self.real_now)()
+    }
+
+    pub fn world(&self) -> WorldTime {
+        self.spec.world_at(self.real())
+    }
+
+    pub fn limit(&self) -> LimitTime {
+        self.spec.limit_at(self.real())
+    }
+
+    /// How long to sleep until the limit clock shows `then`.
+    pub fn until_limit(&self, then: LimitTime) -> Duration {
+        let wait_us = self.spec.real_us_until(self.limit(), then);
+        Duration::from_micros(wait_us.unsigned_abs())
+    }
+
+    /// How long to sleep until the world clock shows `then`; `None` in a frozen world.
+    pub fn until_world(&self, then: WorldTime) -> Option<Duration> {
+        let rate = self.spec.world.rate;
+        let wait_us = then.since_us(self.world()).max(0);
+        (rate > 0.0).then(|| Duration::from_micros((wait_us as f64 / rate) as u64))
+    }
+}

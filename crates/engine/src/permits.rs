@@ -1,0 +1,386 @@
+//! Permits: the right to send one call, out of grants that are durable already.
+//!
+//! A call is charged to every budget that covers it. Grants are taken from the ledger in small
+//! blocks, so that exactness does not cost a write per call; what a crash leaves unspent counts
+//! as spent until its window ends.
+
+use crate::settings::Limits;
+use crate::{Clock, EngineError};
+use kittiwake_model::{BudgetId, BudgetRule, Grant, LimitTime, Name, Window};
+use kittiwake_network::{LimitReport, budget};
+use kittiwake_store::ledger::{Acquired, Carry, Closing, Ledger, Want};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A block of grants is this part of a window's allowance, so that a crash costs little.
+const BLOCKS_PER_WINDOW: u32 = 20;
+const BLOCK_CALLS_MAX: u32 = 25;
+
+/// The right to send one call. Has to be settled once the call is answered or given up.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Permit {
+    charged: Vec<(BudgetId, i64)>,
+}
+
+/// What asking for a permit gave.
+#[derive(Debug)]
+pub(crate) enum Taken {
+    Permit(Permit),
+    /// Nothing may be sent before this time; the budget's name says why.
+    Wait { until: LimitTime, budget: Name },
+}
+
+/// One budget's use in this run.
+#[derive(Debug, Clone, Serialize)]
+pub struct BudgetSpent {
+    pub budget: Name,
+    /// Calls that were sent.
+    pub calls: u64,
+    /// Calls allowed in each window, after the reserve.
+    pub limit: u32,
+    pub window_seconds: f64,
+    /// Windows in which this run could send, the first and last in part.
+    pub windows: f64,
+}
+
+impl BudgetSpent {
+    /// The share of the allowance that was used while the run lasted.
+    pub fn share(&self) -> f64 {
+        let allowed = f64::from(self.limit) * self.windows.max(1.0);
+        self.calls as f64 / allowed
+    }
+}
+
+/// All budgets of one crawl.
+#[derive(Debug)]
+pub(crate) struct Purse {
+    ledger: Option<Ledger>,
+    clock: Clock,
+    holder: String,
+    pockets: BTreeMap<BudgetId, Pocket>,
+    reserve: f64,
+    guard_us: i64,
+    started: LimitTime,
+}
+
+#[derive(Debug)]
+struct Pocket {
+    rule: BudgetRule,
+    limit: u32,
+    /// Grants of the current window, and earlier ones with calls that are still unanswered.
+    held: Vec<Held>,
+    /// The window for which earlier unanswered calls were carried over.
+    opened: Option<Window>,
+    shut_until: LimitTime,
+    sent: u64,
+    /// Calls of the current window that were answered, for comparison with the server's word.
+    answered: u32,
+    /// The greatest excess that the server's word showed in the current window.
+    excess: u32,
+}
+
+#[derive(Debug)]
+struct Held {
+    grant: Grant,
+    unspent: u32,
+    unanswered: u32,
+    closed: bool,
+}
+
+impl Purse {
+    pub(crate) fn new(ledger: Option<Ledger>, clock: Clock, holder: String, limits: Limits) -> Self {
+        let started = clock.limit();
+        let (reserve, guard_us, ledger) = match limits {
+            Limits::Keep { reserve, guard } => (reserve, guard.as_micros() as i64, ledger),
+            Limits::Off => (0.0, 0, None),
+        };
+        Self { ledger, clock, holder, pockets: BTreeMap::new(), reserve, guard_us, started }
+    }
+
+    /// Makes a budget known before it is drawn from.
+    pub(crate) fn add(&mut self, id: BudgetId, rule: &BudgetRule) {
+        let limit = budget::after_reserve(rule.limit, self.reserve);
+        self.pockets.entry(id).or_insert_with(|| Pocket {
+            rule: rule.clone(),
+            limit,
+            held: Vec::new(),
+            opened: None,
+            shut_until: LimitTime(i64::MIN),
+            sent: 0,
+            answered: 0,
+            excess: 0,
+        });
+    }
+
+    /// Until when these budgets are known to give nothing.
+    pub(crate) fn shut(&self, budgets: &[BudgetId]) -> Option<(LimitTime, Name)> {
+        let now = self.clock.limit();
+        let pockets = budgets.iter().filter_map(|id| self.pockets.get(id));
+        pockets
+            .filter(|pocket| pocket.shut_until > now)
+            .map(|pocket| (pocket.shut_until, pocket.rule.name.clone()))
+            .max()
+    }
+
+    /// Takes the right to one call from every one of the budgets, or from none.
+    pub(crate) async fn take(&mut self, budgets: &[BudgetId]) -> Result<Taken, EngineError> {
+        if self.ledger.is_none() {
+            return Ok(Taken::Permit(Permit { charged: Vec::new() }));
+        }
+        // Asking the ledger takes time, in which a window may end; then it is asked again.
+        for _ in 0..4 {
+            let now = self.clock.limit();
+            if let Some((until, budget)) = self.closed_now(budgets, now) {
+                return Ok(Taken::Wait { until, budget });
+            }
+            self.open_windows(budgets, now).await?;
+            let wants = self.wants(budgets, now);
+            if wants.is_empty() {
+                return Ok(Taken::Permit(self.spend(budgets, now)));
+            }
+            if let Some(wait) = self.acquire(now, wants).await? {
+                return Ok(wait);
+            }
+        }
+        let until = self.clock.limit().plus_us(1_000);
+        Ok(Taken::Wait { until, budget: "window edge".into() })
+    }
+
+    /// Whether one of the budgets gives nothing at this moment: shut, or too near a window's edge.
+    fn closed_now(&self, budgets: &[BudgetId], now: LimitTime) -> Option<(LimitTime, Name)> {
+        let pockets = budgets.iter().filter_map(|id| self.pockets.get(id));
+        pockets
+            .filter_map(|pocket| {
+                let name = pocket.rule.name.clone();
+                if pocket.shut_until > now {
+                    return Some((pocket.shut_until, name));
+                }
+                let window = budget::window_at(&pocket.rule, now);
+                let opens = window.start.plus_us(self.guard_us);
+                if now < opens {
+                    return Some((opens, name));
+                }
+                let closes = window.end.plus_us(-self.guard_us);
+                (now >= closes).then(|| (window.end.plus_us(self.guard_us), name))
+            })
+            .max()
+    }
+
+    /// On entering a window: calls of earlier windows that are still unanswered count in it too,
+    /// and what earlier grants left unspent is handed back.
+    async fn open_windows(&mut self, budgets: &[BudgetId], now: LimitTime) -> Result<(), EngineError> {
+        let (mut carries, mut closings) = (Vec::new(), Vec::new());
+        for id in budgets {
+            let Some(pocket) = self.pockets.get_mut(id) else { continue };
+            let window = budget::window_at(&pocket.rule, now);
+            if pocket.opened == Some(window) {
+                continue;
+            }
+            pocket.opened = Some(window);
+            (pocket.answered, pocket.excess) = (0, 0);
+            pocket.held.retain(|held| !held.closed || held.unanswered > 0);
+            let calls: u32 = pocket.held.iter().map(|held| held.unanswered).sum();
+            if calls > 0 {
+                let holder = self.holder.clone();
+                carries.push(Carry { budget: id.clone(), window, holder, calls });
+            }
+            for held in pocket.held.iter_mut().filter(|held| !held.closed) {
+                held.closed = true;
+                closings.push(Closing { grant: held.grant.id, unused: held.unspent });
+                held.unspent = 0;
+            }
+        }
+        let Some(ledger) = &self.ledger else { return Ok(()) };
+        // Carried first: between the two steps a call may count twice, never not at all.
+        if !carries.is_empty() {
+            ledger.carry(carries).await?;
+        }
+        if !closings.is_empty() {
+            ledger.close(closings).await?;
+        }
+        Ok(())
+    }
+
+    fn wants(&self, budgets: &[BudgetId], now: LimitTime) -> Vec<Want> {
+        let lacking = budgets.iter().filter_map(|id| {
+            let pocket = self.pockets.get(id)?;
+            let window = budget::window_at(&pocket.rule, now);
+            if pocket.unspent(window) > 0 {
+                return None;
+            }
+            let block = (pocket.limit / BLOCKS_PER_WINDOW).clamp(1, BLOCK_CALLS_MAX);
+            Some(Want {
+                budget: id.clone(),
+                window,
+                limit: pocket.limit,
+                calls: block,
+                holder: self.holder.clone(),
+            })
+        });
+        lacking.collect()
+    }
+
+    async fn acquire(&mut self, now: LimitTime, wants: Vec<Want>) -> Result<Option<Taken>, EngineError> {
+        self.settle_spent().await?;
+        let Some(ledger) = &self.ledger else { return Ok(None) };
+        match ledger.acquire(now, wants).await? {
+            Acquired::Granted(grants) => {
+                for grant in grants {
+                    if let Some(pocket) = self.pockets.get_mut(&grant.budget) {
+                        let unspent = grant.calls;
+                        pocket.held.push(Held { grant, unspent, unanswered: 0, closed: false });
+                    }
+                }
+                Ok(None)
+            }
+            Acquired::Exhausted { budget, until } => {
+                let until = until.max(now.plus_us(1));
+                let name = match self.pockets.get_mut(&budget) {
+                    Some(pocket) => {
+                        pocket.shut_until = until;
+                        pocket.rule.name.clone()
+                    }
+                    None => Name::from(budget.0.as_str()),
+                };
+                Ok(Some(Taken::Wait { until, budget: name }))
+            }
+        }
+    }
+
+    fn spend(&mut self, budgets: &[BudgetId], now: LimitTime) -> Permit {
+        let mut charged = Vec::with_capacity(budgets.len());
+        for id in budgets {
+            let Some(pocket) = self.pockets.get_mut(id) else { continue };
+            let window = budget::window_at(&pocket.rule, now);
+            let held = pocket.held.iter_mut().find(|held| held.grant.window == window && held.unspent > 0);
+            if let Some(held) = held {
+                held.unspent -= 1;
+                held.unanswered += 1;
+                pocket.sent += 1;
+                charged.push((id.clone(), held.grant.id));
+            }
+        }
+        Permit { charged }
+    }
+
+    /// The call was answered, or is known not to be on its way any more.
+    pub(crate) fn settle(&mut self, permit: Permit) {
+        for (id, grant) in permit.charged {
+            let Some(pocket) = self.pockets.get_mut(&id) else { continue };
+            let opened = pocket.opened;
+            if let Some(held) = pocket.held.iter_mut().find(|held| held.grant.id == grant) {
+                held.unanswered = held.unanswered.saturating_sub(1);
+                if Some(held.grant.window) == opened {
+                    pocket.answered += 1;
+                }
+            }
+        }
+    }
+
+    /// Closes grants of which every call was sent and answered, so that no other process takes
+    /// them for calls that may still be on their way when the next window begins.
+    pub(crate) async fn settle_spent(&mut self) -> Result<(), EngineError> {
+        let mut closings = Vec::new();
+        for held in self.pockets.values_mut().flat_map(|pocket| pocket.held.iter_mut()) {
+            if !held.closed && held.unspent == 0 && held.unanswered == 0 {
+                held.closed = true;
+                closings.push(Closing { grant: held.grant.id, unused: 0 });
+            }
+        }
+        for pocket in self.pockets.values_mut() {
+            pocket.held.retain(|held| !held.closed || held.unanswered > 0);
+        }
+        match &self.ledger {
+            Some(ledger) if !closings.is_empty() => Ok(ledger.close(closings).await?),
+            _ => Ok(()),
+        }
+    }
+
+    /// The server's word on a budget lowers it at once.
+    pub(crate) async fn observe(&mut self, id: &BudgetId, report: &LimitReport) -> Result<(), EngineError> {
+        let now = self.clock.limit();
+        let Some(pocket) = self.pockets.get_mut(id) else { return Ok(()) };
+        let window = budget::window_at(&pocket.rule, now);
+        // A reset that does not belong to this window speaks of one that is over or of another clock.
+        let tolerance_us = (pocket.rule.window_us / 50).max(self.guard_us);
+        if report.reset.since_us(window.end).abs() > tolerance_us || pocket.opened != Some(window) {
+            return Ok(());
+        }
+        pocket.limit = pocket.limit.min(budget::after_reserve(report.limit, self.reserve));
+        let used = report.limit.saturating_sub(report.remaining);
+        let unanswered: u32 = pocket.held.iter().map(|held| held.unanswered).sum();
+        let sendable = report.remaining.saturating_sub(unanswered);
+        pocket.trim(window, sendable);
+        let excess = used.saturating_sub(pocket.answered + unanswered);
+        if excess <= pocket.excess {
+            return Ok(());
+        }
+        pocket.excess = excess;
+        let unreflected = unanswered + pocket.unspent(window);
+        match &self.ledger {
+            Some(ledger) => Ok(ledger.observe(id, window, used, unreflected).await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing is drawn from these budgets before `until`.
+    pub(crate) async fn block(&mut self, budgets: &[BudgetId], until: LimitTime) -> Result<(), EngineError> {
+        for id in budgets {
+            if let Some(pocket) = self.pockets.get_mut(id) {
+                pocket.shut_until = pocket.shut_until.max(until);
+            }
+            if let Some(ledger) = &self.ledger {
+                ledger.block(id, until).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands back everything unspent; the crawl is over.
+    pub(crate) async fn close(&mut self) -> Result<(), EngineError> {
+        let mut closings = Vec::new();
+        for held in self.pockets.values_mut().flat_map(|pocket| pocket.held.iter_mut()) {
+            // A grant with a call that may still be on its way stays open, as after a crash.
+            if held.closed || held.unanswered > 0 {
+                continue;
+            }
+            held.closed = true;
+            closings.push(Closing { grant: held.grant.id, unused: held.unspent });
+        }
+        match &self.ledger {
+            Some(ledger) if !closings.is_empty() => Ok(ledger.close(closings).await?),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn spent(&self) -> Vec<BudgetSpent> {
+        let lasted_us = self.clock.limit().since_us(self.started).max(1);
+        let pockets = self.pockets.values().filter(|pocket| pocket.sent > 0);
+        pockets
+            .map(|pocket| BudgetSpent {
+                budget: pocket.rule.name.clone(),
+                calls: pocket.sent,
+                limit: pocket.limit,
+                window_seconds: pocket.rule.window_us as f64 / 1e6,
+                windows: lasted_us as f64 / pocket.rule.window_us as f64,
+            })
+            .collect()
+    }
+}
+
+impl Pocket {
+    fn unspent(&self, window: Window) -> u32 {
+        let current = self.held.iter().filter(|held| held.grant.window == window);
+        current.map(|held| held.unspent).sum()
+    }
+
+    /// Lets no more than `sendable` calls of the current window be sent.
+    fn trim(&mut self, window: Window, sendable: u32) {
+        let mut left = sendable;
+        for held in self.held.iter_mut().filter(|held| held.grant.window == window) {
+            held.unspent = held.unspent.min(left);
+            left -= held.unspent;
+        }
+    }
+}

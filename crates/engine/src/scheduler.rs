@@ -1,0 +1,569 @@
+//! The scheduler: which work is sent next, and what happens when it comes back.
+
+use crate::exchange::{Done, Ending, Shop, exchange};
+use crate::permits::{Permit, Taken};
+use crate::settings::{CrawlReport, End};
+use crate::walk;
+use crate::work::{Call, Purpose, RETURNS_MAX, TRIES_MAX, Work};
+use crate::{EngineError, Progress};
+use kittiwake_frontier::Frontier;
+use kittiwake_model::{
+    Commit, CommitReport, FrontierRow, Key, LimitTime, Name, Outcome, OutcomeCode, RealTime, RunEnd,
+    RunUpdate, WorldTime,
+};
+use kittiwake_network::RequestError;
+use kittiwake_store::TaskRecord;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// The longest sleep between two looks at the world.
+const NAP_MAX: Duration = Duration::from_secs(1);
+/// Tasks that failed and came back, remembered at once.
+const RETURNS_KEPT_MAX: usize = 100_000;
+/// The longest pause before a call is tried again.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// One running crawl.
+#[derive(Debug)]
+pub(crate) struct Scheduler {
+    shop: Arc<Shop>,
+    progress: Arc<Progress>,
+    run: i64,
+    frontier: Frontier,
+    /// Work that could be sent, by lane.
+    ready: BTreeMap<Name, VecDeque<Work>>,
+    /// The lane that was served last, so that lanes take turns.
+    served: Option<Name>,
+    /// Subjects whose id on this host is being asked for, with the tasks that wait for it.
+    resolving: HashMap<Key, Vec<Name>>,
+    /// How often a task came back to the frontier.
+    returns: HashMap<(Key, Name), u32>,
+    in_flight: JoinSet<Result<Done, EngineError>>,
+    host: HostHealth,
+    backlog: bool,
+    ended: Option<End>,
+    started: Instant,
+    calls: u64,
+    violations: u64,
+    jitter: u64,
+}
+
+/// Whether the host can be reached.
+#[derive(Debug, Default)]
+struct HostHealth {
+    down_since: Option<Instant>,
+    pause_until: Option<Instant>,
+    failures: u32,
+}
+
+impl Scheduler {
+    pub(crate) fn new(shop: Arc<Shop>, progress: Arc<Progress>, run: i64, jitter_seed: u64) -> Self {
+        Self {
+            shop,
+            progress,
+            run,
+            frontier: Frontier::default(),
+            ready: BTreeMap::new(),
+            served: None,
+            resolving: HashMap::new(),
+            returns: HashMap::new(),
+            in_flight: JoinSet::new(),
+            host: HostHealth::default(),
+            backlog: false,
+            ended: None,
+            started: Instant::now(),
+            calls: 0,
+            violations: 0,
+            jitter: jitter_seed | 1,
+        }
+    }
+
+    /// Files a subject in the order index, unless this crawl has no further use for it.
+    pub(crate) fn file(&mut self, lane: &Name, subject: Key, visits: u32, due: WorldTime) {
+        let wanted = self.shop.expansion.robots.iter().any(|filing| filing.lane == *lane);
+        let visited = self.shop.settings.until_idle && visits > 0;
+        if wanted && !visited {
+            self.frontier.file(lane, subject, due);
+        }
+    }
+
+    /// Why the crawl should end now, if it should.
+    pub(crate) fn end(&mut self) -> Option<End> {
+        if let Some(end) = self.ended.take() {
+            return Some(end);
+        }
+        let settings = &self.shop.settings;
+        if settings.time_max.is_some_and(|limit| self.started.elapsed() >= limit) {
+            return Some(End::Time);
+        }
+        if settings.calls_max.is_some_and(|limit| self.calls >= limit) {
+            return Some(End::Calls);
+        }
+        let busy = self.backlog
+            || !self.in_flight.is_empty()
+            || self.ready.values().any(|queue| !queue.is_empty())
+            || self.frontier.waiting() > 0;
+        (!busy && settings.until_idle).then_some(End::Idle)
+    }
+
+    /// Leases what is due until every lane has enough work at hand.
+    pub(crate) async fn lease(&mut self) -> Result<(), EngineError> {
+        if self.backlog {
+            let reports = self.shop.hand_on_depths().await?;
+            self.backlog = false;
+            self.take_in(&reports).await?;
+        }
+        let enough = (self.shop.settings.concurrency * 2).clamp(4, 256);
+        let shop = Arc::clone(&self.shop);
+        for filing in &shop.expansion.robots {
+            let at_hand = self.ready.get(&filing.lane).map_or(0, VecDeque::len);
+            let batch = self.batch_size(&filing.robot)?;
+            let wanted = enough.saturating_sub(at_hand) * batch;
+            let now = self.shop.clock.world();
+            let leases = self.frontier.lease(&filing.lane, now, wanted.min(1_024));
+            if leases.is_empty() {
+                continue;
+            }
+            let keys: Vec<Key> = leases.iter().map(|lease| lease.subject).collect();
+            self.make_work(&filing.lane, &filing.robot, &keys, batch).await?;
+        }
+        Ok(())
+    }
+
+    /// How many subjects of a robot share a call. Only a robot of one unpaged query can batch.
+    fn batch_size(&self, robot: &str) -> Result<usize, EngineError> {
+        let robot = self.shop.robot(robot)?;
+        let [step] = robot.steps.as_slice() else { return Ok(1) };
+        let query = self.shop.settings.network.query(&step.query);
+        Ok(query.filter(|query| query.pages_max <= 1).map_or(1, |query| query.batch_max.max(1) as usize))
+    }
+
+    async fn make_work(
+        &mut self,
+        lane: &Name,
+        robot: &Name,
+        keys: &[Key],
+        batch: usize,
+    ) -> Result<(), EngineError> {
+        let ranked = Instant::now();
+        let asked = keys.iter().map(|key| (*key, robot.clone())).collect();
+        let records = self.shop.store.tasks(asked).await?;
+        let mut together: Vec<TaskRecord> = Vec::new();
+        for (key, record) in keys.iter().zip(records) {
+            let Some(record) = record else {
+                // The subject became part of another, whose own rows are filed.
+                self.frontier.release(lane, *key, None);
+                continue;
+            };
+            if batch > 1 && self.can_ask(robot, &record)? {
+                together.push(record);
+                if together.len() == batch {
+                    self.prepare(lane, robot, std::mem::take(&mut together), ranked).await?;
+                }
+            } else {
+                self.prepare(lane, robot, vec![record], ranked).await?;
+            }
+        }
+        if !together.is_empty() {
+            self.prepare(lane, robot, together, ranked).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the host's id of the subject is known, so that the robot's query can be asked.
+    fn can_ask(&self, robot: &Name, record: &TaskRecord) -> Result<bool, EngineError> {
+        let network = &self.shop.settings.network;
+        let Some(step) = walk::next_step(network, self.shop.robot(robot)?, record) else {
+            return Ok(false);
+        };
+        let query = self.shop.query(&step)?;
+        Ok(network.request(&self.shop.ask(query, &[&record.identity], &step.page)).is_ok())
+    }
+
+    /// Makes tasks into work, with the next call ready.
+    async fn prepare(
+        &mut self,
+        lane: &Name,
+        robot: &Name,
+        tasks: Vec<TaskRecord>,
+        ranked: Instant,
+    ) -> Result<(), EngineError> {
+        let Some(first) = tasks.first() else { return Ok(()) };
+        let subject = first.row.subject;
+        if let Some(waiting) = self.resolving.get_mut(&subject) {
+            waiting.push(lane.clone());
+            return Ok(());
+        }
+        let Some(step) = walk::next_step(&self.shop.settings.network, self.shop.robot(robot)?, first)
+        else {
+            return self.nothing_to_ask(lane, tasks).await;
+        };
+        let call = match self.shop.call(&tasks, step) {
+            Ok(call) => call,
+            Err(error) => return self.unaskable(lane, tasks, &error).await,
+        };
+        if call.purpose == Purpose::Resolve {
+            self.resolving.insert(subject, Vec::new());
+        }
+        self.know_budgets(&call).await?;
+        let returns = tasks
+            .iter()
+            .filter_map(|task| self.returns.get(&(task.row.subject, robot.clone())))
+            .max();
+        let work = Work {
+            lane: lane.clone(),
+            robot: robot.clone(),
+            call,
+            tries: 0,
+            returns: returns.copied().unwrap_or(0),
+            not_before: RealTime(i64::MIN),
+            scheduled: self.shop.clock.real(),
+            posts: Vec::new(),
+            rank_us: ranked.elapsed().as_micros() as u32,
+            tasks,
+        };
+        self.ready.entry(lane.clone()).or_default().push_back(work);
+        Ok(())
+    }
+
+    async fn know_budgets(&self, call: &Call) -> Result<(), EngineError> {
+        let mut purse = self.shop.purse.lock().await;
+        for (name, id) in call.plan.budgets.iter().zip(&call.budgets) {
+            let rule = self.shop.settings.network.budget(name);
+            let rule = rule.ok_or_else(|| EngineError::Broken(format!("no budget {name:?}")))?;
+            purse.add(id.clone(), rule);
+        }
+        Ok(())
+    }
+
+    /// Every list of the visit was walked before the visit itself was recorded.
+    async fn nothing_to_ask(&mut self, lane: &Name, tasks: Vec<TaskRecord>) -> Result<(), EngineError> {
+        let at = self.shop.clock.world();
+        let mut commit = Commit { at, ..Commit::default() };
+        for task in tasks {
+            let visits = task.row.visits.saturating_add(1);
+            self.frontier.release(lane, task.row.subject, None);
+            commit.frontier.push(FrontierRow { visits, due: at, ..task.row });
+        }
+        let reports = self.shop.store.commit(vec![commit]).await?;
+        self.take_in(&reports).await
+    }
+
+    /// No request can be made for the subject: it has no id here and none can be asked for.
+    async fn unaskable(
+        &mut self,
+        lane: &Name,
+        tasks: Vec<TaskRecord>,
+        error: &RequestError,
+    ) -> Result<(), EngineError> {
+        let at = self.shop.clock.world();
+        let mut commit = Commit { at, ..Commit::default() };
+        for task in tasks {
+            self.frontier.release(lane, task.row.subject, None);
+            commit.outcomes.push(Outcome {
+                subject: task.row.subject,
+                query: task.row.robot.clone(),
+                code: OutcomeCode::BadRequest,
+                reason: error.to_string(),
+            });
+            let visits = task.row.visits.saturating_add(1);
+            commit.frontier.push(FrontierRow { visits, due: at, ..task.row });
+        }
+        let reports = self.shop.store.commit(vec![commit]).await?;
+        self.take_in(&reports).await
+    }
+
+    /// The next work that may be sent at this moment, with its permit.
+    pub(crate) async fn grant(&mut self) -> Result<Option<(Work, Permit)>, EngineError> {
+        if self.in_flight.len() >= self.shop.settings.concurrency || self.host.is_paused() {
+            return Ok(None);
+        }
+        let calls_left = self.shop.settings.calls_max.map(|limit| limit.saturating_sub(self.calls));
+        if calls_left.is_some_and(|left| left <= self.in_flight.len() as u64) {
+            return Ok(None);
+        }
+        let shop = Arc::clone(&self.shop);
+        let mut purse = shop.purse.lock().await;
+        let now = shop.clock.real();
+        for lane in self.lanes_in_turn() {
+            let Some(queue) = self.ready.get_mut(&lane) else { continue };
+            let mut place = 0;
+            while place < queue.len() {
+                let work = &queue[place];
+                if work.not_before > now || purse.shut(&work.call.budgets).is_some() {
+                    place += 1;
+                    continue;
+                }
+                match purse.take(&work.call.budgets).await? {
+                    Taken::Permit(permit) => {
+                        self.served = Some(lane);
+                        return Ok(queue.remove(place).map(|work| (work, permit)));
+                    }
+                    Taken::Wait { until, budget } => {
+                        self.progress.update(|shown| shown.paused_until = Some((until, budget.to_string())));
+                        place += 1;
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn lanes_in_turn(&self) -> Vec<Name> {
+        let mut lanes: Vec<Name> = self.ready.keys().cloned().collect();
+        if let Some(place) = lanes.iter().position(|lane| Some(lane) == self.served.as_ref()) {
+            lanes.rotate_left(place + 1);
+        }
+        lanes
+    }
+
+    pub(crate) fn send(&mut self, work: Work, permit: Permit) {
+        self.in_flight.spawn(exchange(Arc::clone(&self.shop), work, permit));
+        let in_flight = self.in_flight.len() as u64;
+        self.progress.update(|shown| {
+            shown.in_flight = in_flight;
+            shown.paused_until = None;
+        });
+    }
+
+    /// The next exchange that is over; `None` when it is time to look for work again.
+    pub(crate) async fn done(&mut self) -> Result<Option<Done>, EngineError> {
+        let nap = self.nap().await;
+        tokio::select! {
+            Some(joined) = self.in_flight.join_next() => match joined {
+                Ok(done) => Ok(Some(done?)),
+                Err(error) => Err(EngineError::Broken(format!("a visit failed: {error}"))),
+            },
+            () = tokio::time::sleep(nap) => Ok(None),
+        }
+    }
+
+    /// How long nothing can be done unless an answer comes.
+    async fn nap(&mut self) -> Duration {
+        let clock = &self.shop.clock;
+        let mut nap = NAP_MAX;
+        if let Some(until) = self.host.pause_until {
+            nap = nap.min(until.saturating_duration_since(Instant::now()));
+        }
+        if self.in_flight.len() < self.shop.settings.concurrency {
+            let purse = self.shop.purse.lock().await;
+            for work in self.ready.values().flatten() {
+                let paused = Duration::from_micros(work.not_before.since_us(clock.real()).max(0) as u64);
+                let shut = purse.shut(&work.call.budgets);
+                let shut = shut.map_or(Duration::ZERO, |(until, _)| clock.until_limit(until));
+                nap = nap.min(paused.max(shut));
+            }
+            if self.backlog {
+                nap = Duration::ZERO;
+            }
+        }
+        if let Some(limit) = self.shop.settings.time_max {
+            nap = nap.min(limit.saturating_sub(self.started.elapsed()));
+        }
+        nap.max(Duration::from_millis(1))
+    }
+
+    /// Takes in an exchange that is durable: counts it, and reschedules its subjects.
+    pub(crate) async fn acknowledge(&mut self, done: Option<Done>) -> Result<(), EngineError> {
+        let Some(Done { work, ending, reports, calls, limited }) = done else { return Ok(()) };
+        self.calls += calls;
+        self.violations += u64::from(limited);
+        if !matches!(ending, Ending::HostDown(_)) {
+            self.host = HostHealth::default();
+        }
+        self.show(&work, &ending, &reports);
+        match ending {
+            Ending::Continue => self.go_on(work).await?,
+            Ending::Finished { due } => self.finish(&work, due),
+            Ending::Resolved | Ending::Unresolved => self.resolved(work, &reports).await?,
+            Ending::Retry(until) => self.retry(work, until),
+            Ending::HostDown(reason) => self.host_down(work, reason),
+            Ending::Wait(_) => self.ready.entry(work.lane.clone()).or_default().push_front(work),
+            Ending::Split => self.split(work).await?,
+            Ending::AuthExpired(reason) => self.ended = Some(End::AuthExpired(reason)),
+        }
+        self.take_in(&reports).await
+    }
+
+    /// Files what a commit brought, and follows keys that became one.
+    async fn take_in(&mut self, reports: &[CommitReport]) -> Result<(), EngineError> {
+        for report in reports {
+            self.backlog |= report.backlog;
+            for filed in &report.filed {
+                self.file(&filed.lane, filed.subject, filed.visits, filed.due);
+            }
+            for (from, into) in &report.merged {
+                self.frontier.forget(*from);
+                self.refile(*into).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Files all tasks of a subject as the store has them.
+    async fn refile(&mut self, subject: Key) -> Result<(), EngineError> {
+        let robots = &self.shop.expansion.robots;
+        let asked = robots.iter().map(|filing| (subject, filing.robot.clone())).collect();
+        for record in self.shop.store.tasks(asked).await?.into_iter().flatten() {
+            let row = record.row;
+            self.file(&row.lane, row.subject, row.visits, row.due);
+        }
+        Ok(())
+    }
+
+    fn show(&self, work: &Work, ending: &Ending, reports: &[CommitReport]) {
+        let waiting = self.frontier.waiting() as u64;
+        self.progress.update(|shown| {
+            shown.calls = self.calls;
+            shown.in_flight = self.in_flight.len() as u64;
+            shown.waiting = waiting;
+            for report in reports {
+                shown.rows_new += u64::from(report.rows_new);
+                shown.rows_changed += u64::from(report.rows_changed);
+            }
+            if let Ending::Finished { due } = ending {
+                *shown.visits.entry(work.robot.clone()).or_default() += due.len() as u64;
+            }
+        });
+    }
+
+    /// The visit has another page or list: its next call goes to the front of the lane.
+    async fn go_on(&mut self, work: Work) -> Result<(), EngineError> {
+        let Work { lane, robot, tasks, posts, .. } = work;
+        self.prepare(&lane, &robot, tasks, Instant::now()).await?;
+        if let Some(queue) = self.ready.get_mut(&lane) {
+            if let Some(mut next) = queue.pop_back() {
+                next.posts = posts;
+                queue.push_front(next);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, work: &Work, due: Vec<(Key, WorldTime)>) {
+        for (subject, due) in due {
+            self.returns.remove(&(subject, work.robot.clone()));
+            let again = (!self.shop.settings.until_idle).then_some(due);
+            self.frontier.release(&work.lane, subject, again);
+        }
+    }
+
+    /// The subject's id on this host is known now, or known not to exist: tasks that waited for it
+    /// are read again.
+    async fn resolved(&mut self, work: Work, reports: &[CommitReport]) -> Result<(), EngineError> {
+        for subject in work.keys() {
+            let waiting = self.resolving.remove(&subject).unwrap_or_default();
+            let lanes: HashSet<Name> = waiting.into_iter().chain([work.lane.clone()]).collect();
+            for lane in lanes {
+                self.frontier.release(&lane, subject, None);
+            }
+            let merged = reports.iter().flat_map(|report| &report.merged);
+            if !merged.into_iter().any(|(from, _)| *from == subject) {
+                self.refile(subject).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn retry(&mut self, mut work: Work, until: Option<LimitTime>) {
+        work.tries += 1;
+        if work.tries >= TRIES_MAX {
+            self.give_back(&work);
+            return;
+        }
+        let pause = self.pause(work.tries);
+        let asked = until.map_or(Duration::ZERO, |until| self.shop.clock.until_limit(until));
+        work.not_before = self.shop.clock.real().plus_us(pause.max(asked).as_micros() as i64);
+        self.ready.entry(work.lane.clone()).or_default().push_back(work);
+    }
+
+    /// Back to the frontier, behind everybody who is due.
+    fn give_back(&mut self, work: &Work) {
+        let now = self.shop.clock.world();
+        for subject in work.keys() {
+            self.resolving.remove(&subject);
+            if self.returns.len() < RETURNS_KEPT_MAX {
+                let count = self.returns.entry((subject, work.robot.clone())).or_default();
+                *count = (*count + 1).min(RETURNS_MAX);
+            }
+            self.frontier.release(&work.lane, subject, Some(now));
+        }
+    }
+
+    /// A pause that doubles, with jitter so that many do not come back at once.
+    fn pause(&mut self, tries: u32) -> Duration {
+        self.jitter ^= self.jitter << 13;
+        self.jitter ^= self.jitter >> 7;
+        self.jitter ^= self.jitter << 17;
+        let doubled = self.shop.settings.retry_pause.saturating_mul(1 << tries.min(10));
+        let share = 0.5 + (self.jitter % 1_000) as f64 / 1_000.0;
+        doubled.mul_f64(share).min(PAUSE_MAX)
+    }
+
+    fn host_down(&mut self, work: Work, reason: String) {
+        let now = Instant::now();
+        let since = *self.host.down_since.get_or_insert(now);
+        if now.duration_since(since) >= self.shop.settings.host_patience {
+            self.ended = Some(End::HostDown(reason));
+        }
+        self.host.failures = self.host.failures.saturating_add(1);
+        let pause = self.pause(self.host.failures);
+        self.host.pause_until = Some(now + pause);
+        self.ready.entry(work.lane.clone()).or_default().push_front(work);
+    }
+
+    async fn split(&mut self, work: Work) -> Result<(), EngineError> {
+        let Work { lane, robot, mut tasks, .. } = work;
+        let second = tasks.split_off(tasks.len() / 2);
+        self.prepare(&lane, &robot, tasks, Instant::now()).await?;
+        self.prepare(&lane, &robot, second, Instant::now()).await
+    }
+
+    /// Waits for everything that was sent, so that nothing that was answered is thrown away.
+    pub(crate) async fn finish_in_flight(&mut self) -> Result<(), EngineError> {
+        while let Some(joined) = self.in_flight.join_next().await {
+            let done = joined.map_err(|error| EngineError::Broken(format!("a visit failed: {error}")))??;
+            self.acknowledge(Some(done)).await?;
+        }
+        Ok(())
+    }
+
+    /// Hands back what was not spent and writes the end of the run.
+    pub(crate) async fn close(self, end: End) -> Result<CrawlReport, EngineError> {
+        let mut purse = self.shop.purse.lock().await;
+        purse.close().await?;
+        let reason = match &end {
+            End::Idle => "idle".to_owned(),
+            End::Interrupted => "interrupted".to_owned(),
+            End::Time => "time".to_owned(),
+            End::Calls => "calls".to_owned(),
+            End::HostDown(why) => format!("host down: {why}"),
+            End::AuthExpired(why) => format!("auth expired: {why}"),
+        };
+        let ended = self.shop.clock.real();
+        let commit = Commit {
+            at: self.shop.clock.world(),
+            run: Some(RunUpdate::End { run: self.run, end: RunEnd { ended, reason } }),
+            ..Commit::default()
+        };
+        self.shop.store.commit(vec![commit]).await?;
+        let shown = self.progress.snapshot();
+        Ok(CrawlReport {
+            end,
+            calls: self.calls,
+            violations: self.violations,
+            budgets: purse.spent(),
+            summary: self.shop.store.summary().await?,
+            rows_new: shown.rows_new,
+            rows_changed: shown.rows_changed,
+        })
+    }
+}
+
+impl HostHealth {
+    fn is_paused(&self) -> bool {
+        self.pause_until.is_some_and(|until| Instant::now() < until)
+    }
+}

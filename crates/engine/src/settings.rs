@@ -1,0 +1,112 @@
+//! What a crawl is asked to do, with what, and what it reports.
+
+use crate::permits::BudgetSpent;
+use crate::{Clock, CrashHook, Progress};
+use kittiwake_fetch::{Fetcher, Secret};
+use kittiwake_frontier::Policy;
+use kittiwake_model::{Follow, Identity, Name};
+use kittiwake_network::Network;
+use kittiwake_store::ledger::Ledger;
+use kittiwake_store::{Store, Summary};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use url::Url;
+
+/// What a crawl is asked to do.
+#[derive(Debug, Clone)]
+pub struct CrawlSettings {
+    pub network: Arc<Network>,
+    /// Where the network is asked: scheme, host and port.
+    pub base: Url,
+    /// The same host as ids are valid on it: `host` or `host:port`.
+    pub host: String,
+    pub seeds: Vec<Identity>,
+    pub depth: u32,
+    pub follow: Follow,
+    pub robots: Vec<Name>,
+    /// Stop when every subject has been visited.
+    pub until_idle: bool,
+    pub calls_max: Option<u64>,
+    pub time_max: Option<Duration>,
+    pub concurrency: usize,
+    pub limits: Limits,
+    pub credential: Option<Credential>,
+    /// What the clock is called in the file: `real`, or the address it was read from.
+    pub clock_source: String,
+    /// How long a host may be out of reach before the crawl gives up.
+    pub host_patience: Duration,
+    /// The first pause before a call is tried again; doubled each time.
+    pub retry_pause: Duration,
+    pub keep_raw: bool,
+    /// Everything the user chose, for the run's record.
+    pub record: serde_json::Value,
+}
+
+/// Whether declared limits are kept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Limits {
+    /// `reserve` is the share of every allowance that is left unused; no call is sent within
+    /// `guard` of a window's edge, where the server's clock may differ from ours.
+    Keep { reserve: f64, guard: Duration },
+    Off,
+}
+
+/// A bearer credential: the secret, and a fingerprint that may be shown.
+#[derive(Debug, Clone)]
+pub struct Credential {
+    pub secret: Secret,
+    pub fingerprint: String,
+}
+
+/// What a crawl works with.
+#[derive(Debug)]
+pub struct Parts {
+    pub store: Arc<dyn Store>,
+    pub ledger: Option<Ledger>,
+    pub fetcher: Fetcher,
+    pub clock: Clock,
+    pub policy: Arc<dyn Policy>,
+    pub progress: Arc<Progress>,
+    pub crash: CrashHook,
+    /// Set to ask the crawl to finish what is in flight and stop.
+    pub stop: watch::Receiver<bool>,
+    /// Seed of the jitter between tries.
+    pub jitter_seed: u64,
+    /// Names this process in the query log and the ledger.
+    pub node: String,
+}
+
+/// Why a crawl ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "reason", content = "detail")]
+pub enum End {
+    /// Every subject has been visited.
+    Idle,
+    /// The user asked it to stop.
+    Interrupted,
+    /// The time that was given is over.
+    Time,
+    /// The number of calls that was given is used up.
+    Calls,
+    /// The host could not be reached for too long.
+    HostDown(String),
+    /// The credential is no longer accepted.
+    AuthExpired(String),
+}
+
+
+/// What a crawl did.
+#[derive(Debug, Clone)]
+pub struct CrawlReport {
+    pub end: End,
+    /// Calls of this run.
+    pub calls: u64,
+    /// Calls that the server refused for a limit.
+    pub violations: u64,
+    pub budgets: Vec<BudgetSpent>,
+    pub summary: Summary,
+    pub rows_new: u64,
+    pub rows_changed: u64,
+}

@@ -1,0 +1,60 @@
+//! Work: one or more leased subjects and the next call to be made for them.
+
+use crate::walk::Step;
+use kittiwake_model::{BudgetId, Key, Name, RealTime, WorldTime};
+use kittiwake_network::RequestPlan;
+use kittiwake_store::TaskRecord;
+
+/// How many times one lease may be tried before it goes back to the frontier.
+pub(crate) const TRIES_MAX: u32 = 3;
+/// How many times a task may go back to the frontier before its failure is final.
+pub(crate) const RETURNS_MAX: u32 = 3;
+/// Times of posts that a visit remembers for its policy.
+pub(crate) const POSTS_MAX: usize = 4_096;
+
+/// Leased subjects with the call that comes next.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub lane: Name,
+    pub robot: Name,
+    /// One task, or several that share a batch call.
+    pub tasks: Vec<TaskRecord>,
+    pub call: Call,
+    pub tries: u32,
+    /// How often these tasks came back to the frontier before.
+    pub returns: u32,
+    pub not_before: RealTime,
+    pub scheduled: RealTime,
+    /// When the posts found by this visit were made.
+    pub posts: Vec<WorldTime>,
+    /// Microseconds that choosing this work took.
+    pub rank_us: u32,
+}
+
+/// A call, ready to be sent.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub purpose: Purpose,
+    pub step: Step,
+    pub plan: RequestPlan,
+    pub budgets: Vec<BudgetId>,
+}
+
+/// What a call is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To learn by which id this host knows the subject.
+    Resolve,
+    /// To take the next page of a robot's list.
+    Visit,
+}
+
+impl Work {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> + '_ {
+        self.tasks.iter().map(|task| task.row.subject)
+    }
+
+    pub(crate) fn is_last_chance(&self) -> bool {
+        self.tries + 1 >= TRIES_MAX && self.returns >= RETURNS_MAX
+    }
+}

@@ -1,0 +1,116 @@
+//! The byte budget of all bodies in flight.
+
+use std::time::Duration;
+
+use kittiwake_fetch::{FetchConfig, Fetcher};
+use tokio::task::JoinSet;
+
+use crate::server::{Server, config, get};
+
+const KIB: usize = 1024;
+/// Larger than a slot of the budget, so that each of these bodies has to grow.
+const LARGE_BYTES: usize = 700 * KIB;
+const FETCHES: usize = 40;
+
+fn body_answer(bytes: usize, chunked: bool) -> Vec<u8> {
+    let body = vec![b'x'; bytes];
+    if chunked {
+        let head = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{bytes:x}\r\n");
+        [head.as_bytes(), &body, b"\r\n0\r\n\r\n"].concat()
+    } else {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\n\r\n");
+        [head.as_bytes(), &body].concat()
+    }
+}
+
+fn tight_config() -> FetchConfig {
+    FetchConfig {
+        body_bytes_max: 1024 * KIB,
+        // Six slots of 256 KiB fit at most, and one large body at a time.
+        bodies_in_flight_bytes_max: 1536 * KIB,
+        per_host_max: FETCHES,
+        total_timeout: Duration::from_secs(10),
+        idle_timeout: Duration::from_secs(10),
+        ..config()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_large_bodies_at_once_all_arrive_within_the_budget() {
+    let declared = Server::answering(body_answer(LARGE_BYTES, false), false).await;
+    let chunked = Server::answering(body_answer(LARGE_BYTES, true), false).await;
+    let small = Server::answering(body_answer(KIB, false), false).await;
+    let config = tight_config();
+    let budget_bytes = config.bodies_in_flight_bytes_max;
+    let fetcher = Fetcher::new(config).unwrap();
+    let mut tasks = JoinSet::new();
+    for number in 0..FETCHES {
+        let (server, bytes) = [
+            (&declared, LARGE_BYTES),
+            (&chunked, LARGE_BYTES),
+            (&small, KIB),
+        ][number % 3];
+        let (fetcher, url) = (fetcher.clone(), server.url("/"));
+        tasks.spawn(async move {
+            let response = get(&fetcher, url).await.unwrap();
+            assert_eq!(response.body.len(), bytes);
+            assert_eq!(response.permit.reserved_bytes(), bytes);
+            assert!(fetcher.bodies_in_flight_bytes() <= budget_bytes);
+        });
+    }
+    let all = async { while tasks.join_next().await.transpose().unwrap().is_some() {} };
+    tokio::time::timeout(Duration::from_secs(15), all)
+        .await
+        .expect("a circle of waits");
+    assert_eq!(fetcher.bodies_in_flight_bytes(), 0);
+}
+
+#[tokio::test]
+async fn a_permit_that_is_held_holds_back_the_next_body() {
+    let server = Server::answering(body_answer(1024 * KIB, true), false).await;
+    let config = FetchConfig {
+        total_timeout: Duration::from_millis(500),
+        ..tight_config()
+    };
+    let fetcher = Fetcher::new(config).unwrap();
+    let first = get(&fetcher, server.url("/")).await.unwrap();
+    assert_eq!(fetcher.bodies_in_flight_bytes(), 1024 * KIB);
+    // The wait for memory is bounded, too, and is nobody's fault: asking again is right.
+    let error = get(&fetcher, server.url("/")).await.unwrap_err();
+    assert!(error.to_string().contains("memory"), "{error}");
+    assert_eq!(error.kind(), kittiwake_fetch::FetchErrorKind::Transient);
+    drop(first);
+    assert_eq!(
+        get(&fetcher, server.url("/")).await.unwrap().body.len(),
+        1024 * KIB
+    );
+}
+
+#[tokio::test]
+async fn a_body_of_exactly_the_cap_is_taken_and_one_byte_more_is_not() {
+    for (bytes, fits) in [(1024 * KIB, true), (1024 * KIB + 1, false)] {
+        for chunked in [false, true] {
+            let server = Server::answering(body_answer(bytes, chunked), false).await;
+            let fetcher = Fetcher::new(config()).unwrap();
+            let answer = get(&fetcher, server.url("/")).await;
+            assert_eq!(answer.is_ok(), fits, "{bytes} {chunked}: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_fetch_gives_its_share_back() {
+    let server = Server::start(|stream| async move {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        drop(stream);
+    })
+    .await;
+    let fetcher = Fetcher::new(config()).unwrap();
+    let fetch = get(&fetcher, server.url("/"));
+    assert!(
+        tokio::time::timeout(Duration::from_millis(50), fetch)
+            .await
+            .is_err()
+    );
+    assert_eq!(fetcher.bodies_in_flight_bytes(), 0);
+}

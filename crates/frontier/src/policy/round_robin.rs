@@ -1,0 +1,52 @@
+//! Round robin: a circular queue. Whoever was visited longest ago is next.
+
+use super::{Policy, Shared, State, Visit};
+use kittiwake_model::WorldTime;
+
+/// The circular queue of MBCrawler's robots: a visited subject goes to the end of the queue.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RoundRobin;
+
+impl Policy for RoundRobin {
+    fn name(&self) -> &'static str {
+        "round-robin"
+    }
+
+    fn observe(&self, _shared: &mut Shared, state: &mut State, visit: &Visit<'_>) {
+        state.0 = visit.at.micros().to_be_bytes().to_vec();
+    }
+
+    /// The time of the last visit itself: always reached, and in the order of the queue.
+    fn due(&self, _shared: &Shared, state: &State, _price: f64, now: WorldTime) -> WorldTime {
+        match <[u8; 8]>::try_from(state.bytes()) {
+            Ok(bytes) => WorldTime(i64::from_be_bytes(bytes)),
+            Err(_) => now,
+        }
+    }
+
+    fn epoch(&self, _shared: &mut Shared) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_visited_subject_goes_to_the_end_of_the_queue() {
+        let (policy, mut shared) = (RoundRobin, Shared::default());
+        let mut visited = State::default();
+        policy.observe(
+            &mut shared,
+            &mut visited,
+            &Visit {
+                at: WorldTime(70),
+                posts: &[],
+            },
+        );
+        let known = policy.due(&shared, &visited, 0.0, WorldTime(90));
+        let newcomer = policy.due(&shared, &State::default(), 0.0, WorldTime(90));
+        assert_eq!(known, WorldTime(70));
+        assert_eq!(newcomer, WorldTime(90));
+        assert!(known < newcomer);
+    }
+}

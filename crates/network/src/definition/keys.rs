@@ -1,0 +1,101 @@
+//! Every key that a definition may hold, by section. `docs/definition-format.md` explains each.
+
+pub(super) const TOP: &[&str] = &[
+    "format",
+    "name",
+    "title",
+    "description",
+    "verified_on",
+    "sources",
+    "host",
+    "limit_headers",
+    "budgets",
+    "types",
+    "queries",
+    "robots",
+    "seeds",
+    "errors",
+];
+pub(super) const HOST: &[&str] = &["kind", "address"];
+pub(super) const LIMIT_HEADERS: &[&str] = &["limit", "remaining", "reset", "reset_format"];
+pub(super) const BUDGET: &[&str] = &[
+    "scope",
+    "limit",
+    "window",
+    "kind",
+    "authenticated",
+    "any_parameter",
+    "source",
+];
+pub(super) const TYPE: &[&str] = &[
+    "table",
+    "resolve",
+    "canonical",
+    "aliases",
+    "states",
+    "fields",
+    "links",
+    "ignored",
+    "shapes",
+];
+pub(super) const SHAPE: &[&str] = &[
+    "canonical", "aliases", "states", "fields", "links", "ignored",
+];
+pub(super) const ALIAS: &[&str] = &["path", "scope", "movable", "qualify"];
+pub(super) const FIELD: &[&str] = &[
+    "path", "kind", "format", "qualify", "type", "shape", "alias", "link", "at",
+];
+pub(super) const LINK: &[&str] = &["path", "type", "shape", "alias", "table", "at"];
+pub(super) const IGNORED: &[&str] = &["path", "reason"];
+pub(super) const QUERY: &[&str] = &[
+    "description",
+    "subject",
+    "method",
+    "path",
+    "parameters",
+    "batch",
+    "page",
+    "incremental",
+    "pages_max",
+    "list",
+    "auth",
+    "scope",
+    "budgets",
+    "selects",
+    "source",
+];
+pub(super) const BATCH: &[&str] = &["parameter", "style", "alias", "max"];
+pub(super) const PAGE: &[&str] = &["style", "size_parameter", "size", "order"];
+pub(super) const INCREMENTAL: &[&str] = &["parameter", "alias", "short_page_ends"];
+pub(super) const SELECT: &[&str] = &["at", "as", "shape", "is_subject", "link"];
+pub(super) const SELECT_LINK: &[&str] = &["kind", "from", "to", "table"];
+pub(super) const ROBOT: &[&str] = &["name", "title", "description", "subject", "steps"];
+pub(super) const STEP: &[&str] = &["query", "follow"];
+pub(super) const SEED: &[&str] = &["pattern", "type", "alias", "value"];
+pub(super) const ERROR: &[&str] = &["status", "match", "outcome", "reason", "subject", "query"];
+
+/// Every section and its keys, for documentation and for editors.
+pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
+    &[
+        ("top", TOP),
+        ("host", HOST),
+        ("limit_headers", LIMIT_HEADERS),
+        ("budgets.NAME", BUDGET),
+        ("types.NAME", TYPE),
+        ("types.NAME.shapes.NAME", SHAPE),
+        ("types.NAME.aliases.NAME", ALIAS),
+        ("types.NAME.fields.GROUP.NAME", FIELD),
+        ("types.NAME.links.KIND", LINK),
+        ("types.NAME.ignored", IGNORED),
+        ("queries.NAME", QUERY),
+        ("queries.NAME.batch", BATCH),
+        ("queries.NAME.page", PAGE),
+        ("queries.NAME.incremental", INCREMENTAL),
+        ("queries.NAME.selects", SELECT),
+        ("queries.NAME.selects.link", SELECT_LINK),
+        ("robots", ROBOT),
+        ("robots.steps", STEP),
+        ("seeds", SEED),
+        ("errors", ERROR),
+    ]
+}

@@ -1,0 +1,49 @@
+//! What a synthetic network is started with.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// Whether calls beyond the network's limits are refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limits {
+    /// As the real server's: every bucket counts, and refuses when it is full.
+    Strict,
+    /// Nothing is counted against any limit and no limit is announced.
+    Off,
+}
+
+/// What a synthetic network is started with.
+#[derive(Debug, Clone)]
+pub struct SimConfig {
+    /// Port 0 takes any free one.
+    pub listen: SocketAddr,
+    pub users: u64,
+    pub seed: u64,
+    /// World seconds per real second; 0 freezes the world.
+    pub speed: f64,
+    /// Limit seconds per real second; without it as `speed`, or 1 in a frozen world.
+    pub limit_speed: Option<f64>,
+    /// What the world's clock shows at the start. The history of posts ends here.
+    pub at_us: i64,
+    /// What the machine's clock shows at the start.
+    pub real_now_us: i64,
+    pub limits: Limits,
+    /// How long every answer is held back, after the call was counted.
+    pub latency_ms: u64,
+}
+
+impl SimConfig {
+    /// A frozen world without limits on any free port of this machine.
+    pub fn frozen(users: u64, seed: u64, at_us: i64, real_now_us: i64) -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            users,
+            seed,
+            speed: 0.0,
+            limit_speed: None,
+            at_us,
+            real_now_us,
+            limits: Limits::Off,
+            latency_ms: 0,
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! What can go wrong when the network is started.
+
+use std::net::SocketAddr;
+
+use thiserror::Error;
+
+use crate::world::WorldError;
+
+/// Why the synthetic network could not be started.
+#[derive(Debug, Error)]
+pub enum SimError {
+    #[error(transparent)]
+    World(#[from] WorldError),
+    #[error("speeds must be numbers from 0 to 1e9, and the speed of limits above 0")]
+    Speed,
+    #[error("cannot listen on {address}")]
+    Listen {
+        address: SocketAddr,
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,70 @@
+//! Answers before they become HTTP.
+
+use serde::Serialize;
+
+/// What a call is answered with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+    /// The `Link` header.
+    pub(crate) link: Option<String>,
+}
+
+/// Why a call is not answered with what it asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Problem {
+    InvalidToken,
+    NoSuchRecord,
+    NoSuchRoute,
+    Gone,
+    TooManyIds,
+    TooManyRequests,
+    Broken,
+}
+
+impl Problem {
+    const fn status_and_text(self) -> (u16, &'static str) {
+        match self {
+            Self::InvalidToken => (401, "The access token is invalid"),
+            Self::NoSuchRecord => (404, "Record not found"),
+            Self::NoSuchRoute => (404, "Not Found"),
+            Self::Gone => (410, "Gone"),
+            Self::TooManyIds => (422, "Validation failed: too many ids"),
+            Self::TooManyRequests => (429, "Too many requests"),
+            Self::Broken => (500, "This page is not correct"),
+        }
+    }
+}
+
+impl Answer {
+    pub(crate) fn json(value: &impl Serialize) -> Self {
+        serde_json::to_vec(value).map_or_else(
+            |_| Problem::Broken.into(),
+            |body| Self {
+                status: 200,
+                body,
+                link: None,
+            },
+        )
+    }
+
+    pub(crate) fn with_link(mut self, link: Option<String>) -> Self {
+        self.link = link;
+        self
+    }
+}
+
+impl From<Problem> for Answer {
+    fn from(problem: Problem) -> Self {
+        let (status, text) = problem.status_and_text();
+        let body = serde_json::json!({ "error": text })
+            .to_string()
+            .into_bytes();
+        Self {
+            status,
+            body,
+            link: None,
+        }
+    }
+}

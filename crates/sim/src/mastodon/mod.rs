@@ -1,0 +1,18 @@
+//! The Mastodon API over the world: what is asked, and what is answered.
+//!
+//! Written by hand from the network's documentation and recorded answers of real servers. Pure:
+//! the time of the answer is an argument.
+
+mod answer;
+mod entities;
+mod lists;
+mod paging;
+mod render;
+mod route;
+
+pub(crate) use answer::{Answer, Problem};
+pub(crate) use entities::{account_uri, account_url, status_uri};
+pub(crate) use lists::Asking;
+pub(crate) use paging::is_paging;
+pub(crate) use render::{AccountCache, Renderer};
+pub(crate) use route::{Params, Route};

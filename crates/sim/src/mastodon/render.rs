@@ -1,0 +1,217 @@
+//! World data to entities, as seen at one time by one viewer.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::value::RawValue;
+
+use super::answer::Problem;
+use super::entities::{
+    Account, Application, Approval, MediaAttachment, Mention, Status, Tag, ViewerPart, account_uri,
+    account_url, status_uri, status_url,
+};
+use crate::HOST;
+use crate::world::time::{DAY_US, iso_day, iso_ms};
+use crate::world::{Link, Post, Standing, World, tag_path};
+
+/// Accounts kept ready, about 1.5 kB each.
+const CACHED_ACCOUNTS_MAX: usize = 16_384;
+
+/// Written-out accounts of one instant: in a frozen world every list shows the same ones again,
+/// and their counts cost as much as their lists.
+#[derive(Debug, Default)]
+pub(crate) struct AccountCache {
+    inner: Mutex<(i64, HashMap<u64, Arc<RawValue>>)>,
+}
+
+impl AccountCache {
+    fn get(&self, user: u64, at_us: i64) -> Option<Arc<RawValue>> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if inner.0 == at_us {
+            inner.1.get(&user).cloned()
+        } else {
+            None
+        }
+    }
+
+    fn put(&self, user: u64, at_us: i64, account: Arc<RawValue>) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if inner.0 != at_us || inner.1.len() >= CACHED_ACCOUNTS_MAX {
+            inner.0 = at_us;
+            inner.1.clear();
+        }
+        inner.1.insert(user, account);
+    }
+}
+
+/// Who looks, at what, and when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Renderer<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) accounts: &'a AccountCache,
+    pub(crate) at_us: i64,
+    pub(crate) is_signed_in: bool,
+}
+
+impl Renderer<'_> {
+    pub(crate) fn account(&self, user: u64) -> Result<Arc<RawValue>, Problem> {
+        if let Some(account) = self.accounts.get(user, self.at_us) {
+            return Ok(account);
+        }
+        let written = serde_json::value::to_raw_value(&self.account_entity(user))
+            .map_err(|_| Problem::Broken)?;
+        let account: Arc<RawValue> = Arc::from(written);
+        self.accounts.put(user, self.at_us, Arc::clone(&account));
+        Ok(account)
+    }
+
+    fn account_entity(&self, user: u64) -> Account {
+        let account_id = self.world.account_id(user);
+        let username = self.world.username(user, self.at_us);
+        let traits = self.world.traits(user);
+        let counts = self.world.counts(user, self.at_us);
+        let is_banned = self.world.standing(user, self.at_us) != Standing::Active;
+        let profile = (!is_banned).then(|| self.world.profile(user, self.at_us));
+        let picture = |folder: &str| {
+            if traits.has_avatar && !is_banned {
+                format!("https://{HOST}/system/accounts/{folder}/{account_id}/original/file.png")
+            } else {
+                format!("https://{HOST}/{folder}/original/missing.png")
+            }
+        };
+        let is_open = traits.discoverable == Some(true) && !is_banned;
+        let (display_name, note, fields) = profile.map_or_else(Default::default, |profile| {
+            let fields = profile.fields.into_iter().map(Into::into).collect();
+            (profile.display_name, profile.note_html, fields)
+        });
+        Account {
+            id: account_id.to_string(),
+            acct: username.clone(),
+            display_name,
+            locked: traits.is_locked && !is_banned,
+            bot: traits.is_bot && !is_banned,
+            discoverable: if is_banned {
+                Some(false)
+            } else {
+                traits.discoverable
+            },
+            indexable: traits.is_indexable && !is_banned,
+            group: false,
+            created_at: iso_ms(traits.created_day * DAY_US),
+            note,
+            url: account_url(&username),
+            uri: account_uri(account_id),
+            avatar: picture("avatars"),
+            avatar_static: picture("avatars"),
+            avatar_description: "",
+            header: picture("headers"),
+            header_static: picture("headers"),
+            header_description: "",
+            followers_count: counts.followers,
+            following_count: counts.following,
+            statuses_count: counts.statuses,
+            last_status_at: counts.last_post_day.map(iso_day),
+            hide_collections: traits.hide_collections,
+            show_media: true,
+            show_media_replies: true,
+            show_featured: true,
+            suspended: is_banned.then_some(true),
+            noindex: false,
+            feature_approval: if is_open {
+                Approval::OPEN
+            } else {
+                Approval::CLOSED
+            },
+            emojis: [],
+            roles: [],
+            fields,
+            username,
+        }
+    }
+
+    pub(crate) fn status(&self, post: &Post) -> Result<Status, Problem> {
+        let reblog = match post.link {
+            Link::Repost(target) => {
+                let original = self
+                    .world
+                    .post_with_id(target.id())
+                    .ok_or(Problem::Broken)?;
+                Some(Box::new(self.status(&original)?))
+            }
+            Link::None | Link::Reply(_) => None,
+        };
+        let content = self.world.content(post, self.at_us);
+        let counts = self.world.reaction_counts(post, self.at_us);
+        let username = self.world.username(post.user(), self.at_us);
+        let account_id = self.world.account_id(post.user());
+        let parent = self.world.parent(post, self.at_us);
+        let answered_user = match post.link {
+            Link::Reply(target) => Some(target.user),
+            Link::None | Link::Repost(_) => None,
+        };
+        Ok(Status {
+            id: post.id().to_string(),
+            created_at: iso_ms(post.draft.at_us),
+            in_reply_to_id: parent.map(|parent| parent.id().to_string()),
+            // The account stays named when the post that was answered is gone.
+            in_reply_to_account_id: answered_user
+                .map(|user| self.world.account_id(user).to_string()),
+            sensitive: content.is_sensitive,
+            spoiler_text: content.spoiler_text,
+            visibility: content.visibility,
+            language: content.language,
+            uri: status_uri(account_id, post),
+            url: status_url(&username, post),
+            replies_count: counts.replies,
+            reblogs_count: counts.reposts,
+            favourites_count: counts.likes,
+            quotes_count: 0,
+            edited_at: self.world.edited_us(post, self.at_us).map(iso_ms),
+            viewer: self.is_signed_in.then(ViewerPart::default),
+            content: content.html,
+            reblog,
+            application: content
+                .application
+                .map(|(name, website)| Application { name, website }),
+            account: self.account(post.user())?,
+            media_attachments: content
+                .media
+                .into_iter()
+                .map(MediaAttachment::from)
+                .collect(),
+            mentions: content
+                .mentions
+                .iter()
+                .map(|&user| self.mention(user))
+                .collect(),
+            tags: content.tags.iter().map(|&name| tag(name)).collect(),
+            emojis: [],
+            tagged_collections: [],
+            quote: None,
+            card: None,
+            poll: None,
+            quote_approval: Approval::OPEN,
+        })
+    }
+
+    pub(crate) fn statuses(&self, posts: &[Post]) -> Result<Vec<Status>, Problem> {
+        posts.iter().map(|post| self.status(post)).collect()
+    }
+
+    fn mention(&self, user: u64) -> Mention {
+        let username = self.world.username(user, self.at_us);
+        Mention {
+            id: self.world.account_id(user).to_string(),
+            url: account_url(&username),
+            acct: username.clone(),
+            username,
+        }
+    }
+}
+
+fn tag(name: &'static str) -> Tag {
+    Tag {
+        name,
+        url: format!("https://{HOST}/tags/{}", tag_path(name)),
+    }
+}

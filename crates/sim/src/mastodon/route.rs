@@ -1,0 +1,203 @@
+//! What a request asks for.
+
+use url::form_urlencoded;
+
+use super::paging::CURSOR_NAMES;
+
+/// The parameters of a request, in the order in which they were sent.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Params {
+    pairs: Vec<(String, String)>,
+}
+
+impl Params {
+    pub(crate) fn read(query: &str) -> Self {
+        let pairs = form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect();
+        Self { pairs }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        // As on the real server the last of several wins.
+        self.pairs
+            .iter()
+            .rev()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.pairs
+            .iter()
+            .filter(move |(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn is_true(&self, name: &str) -> bool {
+        self.get(name)
+            .is_some_and(|value| matches!(value, "1" | "true" | "True" | "on"))
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        self.get(name).and_then(|value| value.parse().ok())
+    }
+
+    /// The parameters that choose a page, in a fixed order.
+    pub(crate) fn cursor(&self) -> String {
+        let mut written = form_urlencoded::Serializer::new(String::new());
+        for name in CURSOR_NAMES {
+            if let Some(value) = self.get(name) {
+                written.append_pair(name, value);
+            }
+        }
+        written.finish()
+    }
+
+    /// All parameters but those that choose a page, for the links to other pages.
+    pub(crate) fn without_cursor(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.pairs
+            .iter()
+            .filter(|(key, _)| !CURSOR_NAMES.contains(&key.as_str()))
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Route {
+    Lookup { acct: String },
+    Account { id: String },
+    Accounts { ids: Vec<String> },
+    Following { id: String },
+    Followers { id: String },
+    Timeline { id: String },
+    Status { id: String },
+    Statuses { ids: Vec<String> },
+    Context { id: String },
+    RebloggedBy { id: String },
+    FavouritedBy { id: String },
+    Instance,
+    Unknown,
+}
+
+impl Route {
+    pub(crate) fn read(path: &str, params: &Params) -> Self {
+        let ids = || {
+            let mut ids: Vec<String> = params.all("id[]").map(str::to_owned).collect();
+            ids.extend(params.all("id").map(str::to_owned));
+            ids
+        };
+        let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+        match segments.as_slice() {
+            ["api", "v1", "accounts", "lookup"] => Self::Lookup {
+                acct: params.get("acct").unwrap_or_default().to_owned(),
+            },
+            ["api", "v1", "accounts"] => Self::Accounts { ids: ids() },
+            ["api", "v1", "accounts", id] => Self::Account {
+                id: (*id).to_owned(),
+            },
+            ["api", "v1", "accounts", id, "following"] => Self::Following {
+                id: (*id).to_owned(),
+            },
+            ["api", "v1", "accounts", id, "followers"] => Self::Followers {
+                id: (*id).to_owned(),
+            },
+            ["api", "v1", "accounts", id, "statuses"] => Self::Timeline {
+                id: (*id).to_owned(),
+            },
+            ["api", "v1", "statuses"] => Self::Statuses { ids: ids() },
+            ["api", "v1", "statuses", id] => Self::Status {
+                id: (*id).to_owned(),
+            },
+            ["api", "v1", "statuses", id, "context"] => Self::Context {
+                id: (*id).to_owned(),
+            },
+            ["api", "v1", "statuses", id, "reblogged_by"] => Self::RebloggedBy {
+                id: (*id).to_owned(),
+            },
+            ["api", "v1", "statuses", id, "favourited_by"] => Self::FavouritedBy {
+                id: (*id).to_owned(),
+            },
+            ["api", "v2", "instance"] => Self::Instance,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The name of the query in the ledger.
+    pub(crate) const fn query(&self) -> &'static str {
+        match self {
+            Self::Lookup { .. } => "lookup",
+            Self::Account { .. } => "account",
+            Self::Accounts { .. } => "accounts",
+            Self::Following { .. } => "following",
+            Self::Followers { .. } => "followers",
+            Self::Timeline { .. } => "timeline",
+            Self::Status { .. } => "status",
+            Self::Statuses { .. } => "statuses",
+            Self::Context { .. } => "context",
+            Self::RebloggedBy { .. } => "reblogged_by",
+            Self::FavouritedBy { .. } => "favourited_by",
+            Self::Instance => "instance",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Whom or what the query is about; several ids are joined by commas.
+    pub(crate) fn subject(&self) -> String {
+        match self {
+            Self::Lookup { acct } => acct.clone(),
+            Self::Account { id }
+            | Self::Following { id }
+            | Self::Followers { id }
+            | Self::Timeline { id }
+            | Self::Status { id }
+            | Self::Context { id }
+            | Self::RebloggedBy { id }
+            | Self::FavouritedBy { id } => id.clone(),
+            Self::Accounts { ids } | Self::Statuses { ids } => ids.join(","),
+            Self::Instance | Self::Unknown => String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_take_ids_with_and_without_escapes() {
+        let params = Params::read("id%5B%5D=1&id[]=2");
+        let route = Route::read("/api/v1/accounts", &params);
+        assert_eq!(
+            route,
+            Route::Accounts {
+                ids: vec!["1".to_owned(), "2".to_owned()]
+            }
+        );
+        assert_eq!(
+            (route.query(), route.subject().as_str()),
+            ("accounts", "1,2")
+        );
+    }
+
+    #[test]
+    fn a_slash_at_the_end_does_not_matter_and_unknown_paths_are_unknown() {
+        let params = Params::default();
+        assert_eq!(Route::read("/api/v2/instance/", &params), Route::Instance);
+        assert_eq!(
+            Route::read("/api/v1/accounts/1/nonsense", &params),
+            Route::Unknown
+        );
+        assert_eq!(Route::read("", &params), Route::Unknown);
+    }
+
+    #[test]
+    fn the_cursor_is_written_in_a_fixed_order() {
+        let params = Params::read("since_id=3&limit=5&max_id=9");
+        assert_eq!(params.cursor(), "max_id=9&since_id=3");
+        assert_eq!(
+            params.without_cursor().collect::<Vec<_>>(),
+            [("limit", "5")]
+        );
+    }
+}

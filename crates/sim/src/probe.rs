@@ -1,0 +1,108 @@
+//! `/_sim`: what the network knows about itself and about its callers. Neither limited nor entered
+//! in the ledger.
+
+use std::sync::Arc;
+
+use axum::http::Uri;
+use axum::response::Response;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::http::{Shared, body_response};
+use crate::ledger::{EntryRow, Violation};
+use crate::limits::Window;
+use crate::mastodon::Params;
+use crate::truth::{self, Table, TruthPage};
+
+const JSON: &str = "application/json; charset=utf-8";
+const JSON_LINES: &str = "application/jsonl; charset=utf-8";
+const CALLS_DEFAULT: u64 = 1_000;
+
+#[derive(Debug, Serialize)]
+struct LedgerAnswer<'a> {
+    total: u64,
+    overflow: u64,
+    violations_total: u64,
+    violations: &'a [Violation],
+    windows: Vec<&'a Window>,
+    windows_dropped: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<Vec<EntryRow<'a>>>,
+}
+
+pub(crate) async fn handle(shared: Arc<Shared>, uri: &Uri) -> Response {
+    let params = Params::read(uri.query().unwrap_or_default());
+    let path = uri.path().trim_end_matches('/').to_owned();
+    // Some answers are long work: the requests of crawlers must not wait behind them.
+    let work = tokio::task::spawn_blocking(move || answer(&shared, &path, &params));
+    work.await
+        .unwrap_or_else(|_| problem(500, "the answer could not be made"))
+}
+
+fn answer(shared: &Shared, path: &str, params: &Params) -> Response {
+    match path {
+        "/_sim/clock" => json_response(shared.clock.spec()),
+        "/_sim/ledger" => ledger(shared, params.get("calls") != Some("0")),
+        "/_sim/ledger/calls" => ledger_calls(shared, params),
+        _ => match path.strip_prefix("/_sim/truth/").map(str::parse) {
+            Some(Ok(table)) => truth(shared, table, params),
+            _ => problem(404, "there is no such page"),
+        },
+    }
+}
+
+fn ledger(shared: &Shared, with_calls: bool) -> Response {
+    let books = shared.books();
+    let (violations, violations_total) = books.ledger.violations();
+    let (windows, windows_dropped) = books.limiter.windows();
+    json_response(&LedgerAnswer {
+        total: books.ledger.total(),
+        overflow: books.ledger.overflow(),
+        violations_total,
+        violations,
+        windows,
+        windows_dropped,
+        calls: with_calls.then(|| books.ledger.entries().collect()),
+    })
+}
+
+fn ledger_calls(shared: &Shared, params: &Params) -> Response {
+    let limit = params.number("limit").unwrap_or(CALLS_DEFAULT);
+    let books = shared.books();
+    let mut body = Vec::new();
+    for call in books.ledger.calls(params.number("after"), limit as usize) {
+        if serde_json::to_writer(&mut body, &call).is_err() {
+            return problem(500, "the ledger could not be written out");
+        }
+        body.push(b'\n');
+    }
+    body_response(200, JSON_LINES, body)
+}
+
+fn truth(shared: &Shared, table: Table, params: &Params) -> Response {
+    let asked = TruthPage {
+        table,
+        after: params.get("after"),
+        limit: params.number("limit"),
+        at_us: shared.clock.world().micros(),
+    };
+    truth::page(&shared.world, asked).map_or_else(
+        || problem(400, "`after` is not a token of this table"),
+        |body| body_response(200, JSON_LINES, body),
+    )
+}
+
+fn json_response(value: &impl Serialize) -> Response {
+    serde_json::to_vec(value).map_or_else(
+        |_| problem(500, "the answer could not be written"),
+        |body| body_response(200, JSON, body),
+    )
+}
+
+fn problem(status: u16, text: &str) -> Response {
+    body_response(
+        status,
+        JSON,
+        json!({ "error": text }).to_string().into_bytes(),
+    )
+}

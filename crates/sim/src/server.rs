@@ -1,0 +1,122 @@
+//! Starting and stopping the network.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::serve::ListenerExt;
+use kittiwake_model::clock::ClockSpec;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::clock::{Clock, machine_now_us};
+use crate::http::{self, Shared};
+use crate::world::World;
+use crate::{SimConfig, SimError};
+
+/// How long a shutdown waits for requests that are being answered.
+const SHUTDOWN_WAIT: Duration = Duration::from_secs(2);
+
+/// A running synthetic network. Dropping it leaves it running until its runtime ends.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    seed: u64,
+    at_us: i64,
+    shared: Arc<Shared>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+/// Starts a synthetic network; it answers from the moment this returns.
+pub async fn serve(config: SimConfig) -> Result<Server, SimError> {
+    let clock = Clock::new(&config, machine_now_us)?;
+    let world = World::new(config.seed, config.users, config.at_us)?;
+    let refused = |source| SimError::Listen {
+        address: config.listen,
+        source,
+    };
+    let listener = TcpListener::bind(config.listen).await.map_err(refused)?;
+    let address = listener.local_addr().map_err(refused)?;
+    let shared = Arc::new(Shared {
+        world,
+        clock,
+        limits: config.limits,
+        latency: Duration::from_millis(config.latency_ms),
+        accounts: Default::default(),
+        books: Default::default(),
+    });
+    let router = http::router(Arc::clone(&shared));
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    // Answers are small; waiting to fill a packet would cost more than everything else. A socket
+    // that refuses the option still works.
+    let listener = listener.tap_io(|socket| drop(socket.set_nodelay(true)));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let task = tokio::spawn(async move {
+        let serving = axum::serve(listener, service).with_graceful_shutdown(async move {
+            // A server that was dropped without a word goes on.
+            if stopped.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        });
+        // axum's server has no way to fail: a connection that breaks is only dropped.
+        drop(serving.await);
+    });
+    Ok(Server {
+        address,
+        seed: config.seed,
+        at_us: config.at_us,
+        shared,
+        stop,
+        task,
+    })
+}
+
+impl Server {
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where calls go, such as `http://127.0.0.1:8080`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn clock(&self) -> ClockSpec {
+        self.shared.clock.spec().clone()
+    }
+
+    /// One line of JSON that says where the network is and how its clocks run.
+    pub fn ready_line(&self) -> String {
+        json!({
+            "listening": self.url(),
+            "users": self.shared.world.users(),
+            "seed": self.seed,
+            "clock": self.shared.clock.spec(),
+        })
+        .to_string()
+    }
+
+    /// Handles of users to begin a crawl with: the most followed who were shown, wrote and followed
+    /// somebody when the world started.
+    pub fn seed_handles(&self, count: usize) -> Vec<String> {
+        let world = &self.shared.world;
+        let users = world.seed_users(self.at_us).take(count);
+        users.map(|user| world.username(user, self.at_us)).collect()
+    }
+
+    /// Stops listening, lets requests that are being answered finish, and returns.
+    pub async fn shutdown(self) {
+        let Self { stop, mut task, .. } = self;
+        // The task may be over already; then there is nothing left to stop.
+        drop(stop.send(()));
+        if tokio::time::timeout(SHUTDOWN_WAIT, &mut task)
+            .await
+            .is_err()
+        {
+            task.abort();
+        }
+    }
+}

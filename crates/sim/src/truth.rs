@@ -1,0 +1,390 @@
+//! The ground truth at one time, straight from the world, as JSON lines.
+//!
+//! Each line ends with `_after`, the token from which the next page goes on.
+
+use std::str::FromStr;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::mastodon::{account_uri, account_url, status_uri};
+use crate::world::time::DAY_US;
+use crate::world::{Link, Post, Standing, TAGS, World};
+
+const LINES_DEFAULT: usize = 1_000;
+const LINES_MAX: usize = 10_000;
+
+/// A table of the truth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Table {
+    Users,
+    UserRelations,
+    Statuses,
+    Comments,
+    Tags,
+}
+
+impl FromStr for Table {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        match name {
+            "users" => Ok(Self::Users),
+            "user_relations" => Ok(Self::UserRelations),
+            "statuses" => Ok(Self::Statuses),
+            "comments" => Ok(Self::Comments),
+            "tags" => Ok(Self::Tags),
+            _ => Err(()),
+        }
+    }
+}
+
+/// Where a page begins: after `item` of `user`, or with the user after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct After {
+    user: u64,
+    item: u64,
+}
+
+impl FromStr for After {
+    type Err = ();
+
+    fn from_str(token: &str) -> Result<Self, ()> {
+        let (user, item) = token.split_once('-').ok_or(())?;
+        let number = |text: &str| text.parse().map_err(|_| ());
+        Ok(Self {
+            user: number(user)?,
+            item: number(item)?,
+        })
+    }
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TruthPage<'a> {
+    pub(crate) table: Table,
+    pub(crate) after: Option<&'a str>,
+    pub(crate) limit: Option<u64>,
+    pub(crate) at_us: i64,
+}
+
+/// A page of JSON lines; none if the token cannot be read.
+pub(crate) fn page(world: &World, asked: TruthPage<'_>) -> Option<Vec<u8>> {
+    let limit = asked
+        .limit
+        .map_or(LINES_DEFAULT, |limit| (limit as usize).min(LINES_MAX));
+    let after: Option<After> = match asked.after {
+        Some(token) => Some(token.parse().ok()?),
+        None => None,
+    };
+    let teller = Teller {
+        world,
+        at_us: asked.at_us,
+    };
+    let mut lines = Lines {
+        body: Vec::new(),
+        left: limit,
+    };
+    if asked.table == Table::Tags {
+        let first = after.map_or(0, |after| after.item as usize + 1);
+        for (place, name) in teller.tags().into_iter().enumerate().skip(first) {
+            lines.push(&json!({ "name": name, "_after": format!("0-{place}") }));
+        }
+        return Some(lines.body);
+    }
+    let first_user = after.map_or(0, |after| after.user);
+    for user in first_user..world.users() {
+        if lines.is_full() {
+            break;
+        }
+        let done = after
+            .filter(|after| after.user == user)
+            .map(|after| after.item);
+        match asked.table {
+            Table::Users if done.is_none() => lines.push(&teller.user(user)),
+            Table::UserRelations => teller.relations(user, done, &mut lines),
+            Table::Statuses => teller.posts(user, done, &mut lines, Teller::status),
+            Table::Comments => teller.posts(user, done, &mut lines, Teller::comment),
+            Table::Users | Table::Tags => {}
+        }
+    }
+    Some(lines.body)
+}
+
+/// Lines up to a limit.
+struct Lines {
+    body: Vec<u8>,
+    left: usize,
+}
+
+impl Lines {
+    const fn is_full(&self) -> bool {
+        self.left == 0
+    }
+
+    fn push(&mut self, line: &impl Serialize) {
+        if self.is_full() {
+            return;
+        }
+        let length = self.body.len();
+        if serde_json::to_writer(&mut self.body, line).is_err() {
+            self.body.truncate(length);
+            return;
+        }
+        self.body.push(b'\n');
+        self.left -= 1;
+    }
+}
+
+struct Teller<'a> {
+    world: &'a World,
+    at_us: i64,
+}
+
+impl Teller<'_> {
+    fn uri(&self, user: u64) -> String {
+        account_uri(self.world.account_id(user))
+    }
+
+    fn post_uri(&self, post: &Post) -> String {
+        status_uri(self.world.account_id(post.user()), post)
+    }
+
+    fn uri_of_id(&self, post_id: u64) -> Option<String> {
+        self.world
+            .post_with_id(post_id)
+            .map(|post| self.post_uri(&post))
+    }
+
+    fn user(&self, user: u64) -> Value {
+        let world = self.world;
+        let standing = world.standing(user, self.at_us);
+        let is_banned = standing != Standing::Active;
+        let username = world.username(user, self.at_us);
+        let counts = world.counts(user, self.at_us);
+        let traits = world.traits(user);
+        let profile = (!is_banned).then(|| world.profile(user, self.at_us));
+        let (display_name, note) = profile.map_or_else(Default::default, |profile| {
+            (profile.display_name, profile.note_html)
+        });
+        json!({
+            "id": self.uri(user),
+            "local_id": world.account_id(user).to_string(),
+            "acct": username,
+            "username": username,
+            "display_name": display_name,
+            "url": account_url(&username),
+            "created_us": traits.created_day * DAY_US,
+            "followers": counts.followers,
+            "following": counts.following,
+            "statuses": counts.statuses,
+            "bot": traits.is_bot && !is_banned,
+            "locked": traits.is_locked && !is_banned,
+            "note": note,
+            "suspended": is_banned,
+            "gone": standing == Standing::Gone,
+            "_after": format!("{user}-0"),
+        })
+    }
+
+    /// Edges in the order of their ids, so that a page can go on after one of them.
+    fn relations(&self, user: u64, done: Option<u64>, lines: &mut Lines) {
+        let mut edges = self.world.following_at(user, self.at_us);
+        edges.reverse();
+        for edge in edges
+            .iter()
+            .filter(|edge| done.is_none_or(|done| edge.id > done))
+        {
+            lines.push(&json!({
+                "source": self.uri(edge.source),
+                "target": self.uri(edge.target),
+                "_after": format!("{user}-{}", edge.id),
+            }));
+        }
+    }
+
+    fn posts(
+        &self,
+        user: u64,
+        done: Option<u64>,
+        lines: &mut Lines,
+        line: impl Fn(&Self, &Post) -> Option<Value>,
+    ) {
+        for post in self.world.timeline_up(user, self.at_us, done.unwrap_or(0)) {
+            if lines.is_full() {
+                return;
+            }
+            if let Some(mut value) = line(self, &post) {
+                value["_after"] = json!(format!("{user}-{}", post.id()));
+                lines.push(&value);
+            }
+        }
+    }
+
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "has the shape of its sibling, which may be none"
+    )]
+    fn status(&self, post: &Post) -> Option<Value> {
+        let world = self.world;
+        let content = world.content(post, self.at_us);
+        let counts = world.reaction_counts(post, self.at_us);
+        let parent = world.parent(post, self.at_us);
+        let repost_of = match post.link {
+            Link::Repost(target) => self.uri_of_id(target.id()),
+            Link::None | Link::Reply(_) => None,
+        };
+        Some(json!({
+            "id": self.post_uri(post),
+            "local_id": post.id().to_string(),
+            "author": self.uri(post.user()),
+            "created_us": post.draft.at_us,
+            "edited_us": world.edited_us(post, self.at_us),
+            "content": content.html,
+            "language": content.language,
+            "visibility": content.visibility,
+            "sensitive": content.is_sensitive,
+            "spoiler_text": content.spoiler_text,
+            "reply_to": parent.and_then(|parent| self.uri_of_id(parent.id())),
+            "repost_of": repost_of,
+            "replies": counts.replies,
+            "reposts": counts.reposts,
+            "likes": counts.likes,
+            "tags": content.tags,
+            "mentions": content.mentions.iter().map(|&user| self.uri(user)).collect::<Vec<_>>(),
+            "media": content.media.len(),
+        }))
+    }
+
+    /// A reply whose parent can still be seen.
+    fn comment(&self, post: &Post) -> Option<Value> {
+        let parent = self.world.parent(post, self.at_us)?;
+        let root = self.world.root(post, self.at_us);
+        Some(json!({
+            "status": self.post_uri(post),
+            "parent": self.uri_of_id(parent.id())?,
+            "root": self.post_uri(&root),
+            "author": self.uri(post.user()),
+        }))
+    }
+
+    /// The tags that visible posts use, sorted. Ends early once the whole vocabulary was met, which
+    /// in a large world is after a few hundred users.
+    fn tags(&self) -> Vec<&'static str> {
+        let mut found = std::collections::BTreeSet::new();
+        for user in 0..self.world.users() {
+            for post in self.world.timeline_up(user, self.at_us, 0) {
+                found.extend(self.world.content(&post, self.at_us).tags);
+            }
+            if found.len() == TAGS.len() {
+                break;
+            }
+        }
+        found.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const AT_US: i64 = 1_790_000_000_000_000;
+
+    fn all(world: &World, table: Table, limit: u64) -> Vec<Value> {
+        let mut found: Vec<Value> = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let asked = TruthPage {
+                table,
+                after: after.as_deref(),
+                limit: Some(limit),
+                at_us: AT_US,
+            };
+            let body = String::from_utf8(page(world, asked).unwrap()).unwrap();
+            let lines: Vec<Value> = body
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect();
+            let Some(last) = lines.last() else {
+                return found;
+            };
+            after = Some(last["_after"].as_str().unwrap().to_owned());
+            found.extend(lines);
+        }
+    }
+
+    #[test]
+    fn pages_of_any_size_give_the_same_truth() {
+        let world = World::new(6, 120, AT_US).unwrap();
+        for table in [
+            Table::Users,
+            Table::UserRelations,
+            Table::Statuses,
+            Table::Comments,
+            Table::Tags,
+        ] {
+            let at_once = all(&world, table, 10_000);
+            assert!(!at_once.is_empty(), "{table:?}");
+            assert_eq!(all(&world, table, 7), at_once, "{table:?}");
+        }
+    }
+
+    #[test]
+    fn the_counts_of_users_are_those_of_the_other_tables() {
+        let world = World::new(6, 120, AT_US).unwrap();
+        let relations = all(&world, Table::UserRelations, 10_000);
+        let statuses = all(&world, Table::Statuses, 10_000);
+        for user in all(&world, Table::Users, 10_000) {
+            let count = |rows: &[Value], key: &str| {
+                rows.iter().filter(|row| row[key] == user["id"]).count() as u64
+            };
+            assert_eq!(user["following"], count(&relations, "source"));
+            assert_eq!(user["followers"], count(&relations, "target"));
+            assert_eq!(user["statuses"], count(&statuses, "author"));
+        }
+    }
+
+    #[test]
+    fn the_counts_of_statuses_are_the_statuses_that_point_at_them() {
+        let world = World::new(6, 400, AT_US).unwrap();
+        let statuses = all(&world, Table::Statuses, 10_000);
+        let ids: BTreeSet<&str> = statuses
+            .iter()
+            .map(|row| row["id"].as_str().unwrap())
+            .collect();
+        assert_eq!(ids.len(), statuses.len());
+        let sum = |key: &str| {
+            statuses
+                .iter()
+                .map(|row| row[key].as_u64().unwrap())
+                .sum::<u64>()
+        };
+        let pointing = |key: &str| {
+            let targets = statuses.iter().filter_map(|row| row[key].as_str());
+            targets
+                .inspect(|target| assert!(ids.contains(target)))
+                .count() as u64
+        };
+        assert_eq!(sum("replies"), pointing("reply_to"));
+        assert_eq!(sum("reposts"), pointing("repost_of"));
+        assert_eq!(
+            all(&world, Table::Comments, 10_000).len() as u64,
+            pointing("reply_to")
+        );
+        assert!(sum("likes") > 0 && pointing("repost_of") > 0);
+    }
+
+    #[test]
+    fn a_token_that_is_none_is_refused() {
+        let world = World::new(6, 10, AT_US).unwrap();
+        let asked = TruthPage {
+            table: Table::Users,
+            after: Some("x"),
+            limit: None,
+            at_us: AT_US,
+        };
+        assert_eq!(page(&world, asked), None);
+    }
+}

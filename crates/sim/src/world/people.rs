@@ -1,0 +1,291 @@
+//! Who a user is, at any time: kind, name, profile, standing.
+
+use super::World;
+use super::dice::{Dice, Purpose};
+use super::names;
+use super::time::{DAY_S, DAY_US, SECOND_US, day_of};
+use super::vocabulary::{FIELD_NAMES, SENTENCES, TAGS};
+
+/// The four kinds of user by how they post.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Less than a post a week.
+    Inactive,
+    /// Some posts on most days.
+    Regular,
+    /// A week full of posts, then weeks of silence.
+    Unstable,
+    /// Ten posts a day and more, round the clock.
+    Authority,
+}
+
+/// Whether the network shows a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Active,
+    /// Banned; the account is still named.
+    Suspended,
+    /// Banned so long ago that the account is deleted.
+    Gone,
+}
+
+/// From this many arriving stubs on a user counts as known.
+const KNOWN_FROM_FOLLOWERS: u64 = 60;
+const BAN_PERMILLE: u64 = 30;
+const RENAME_PERMILLE: u64 = 40;
+/// Bans and renames begin in this span: from the start of the history on.
+const EVENT_SPAN_DAYS: u64 = 150;
+/// A permanent ban deletes the account after this time.
+const DELETION_AFTER_DAYS: i64 = 14;
+/// Users who change their profile do so every so many days.
+const PROFILE_CHANGE_DAYS: i64 = 20;
+const PROFILE_CHANGE_PERMILLE: u64 = 150;
+
+/// What hardly ever changes about a user.
+#[derive(Debug, Clone, Copy)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are the network's own switches"
+)]
+pub(crate) struct Traits {
+    pub(crate) created_day: i64,
+    pub(crate) is_bot: bool,
+    pub(crate) is_locked: bool,
+    pub(crate) discoverable: Option<bool>,
+    pub(crate) is_indexable: bool,
+    pub(crate) hide_collections: Option<bool>,
+    pub(crate) has_avatar: bool,
+}
+
+/// A line of a profile's table.
+#[derive(Debug, Clone)]
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) value_html: String,
+    pub(crate) verified_us: Option<i64>,
+}
+
+/// What a user says about themselves at one time.
+#[derive(Debug, Clone)]
+pub(crate) struct Profile {
+    pub(crate) display_name: String,
+    pub(crate) note_html: String,
+    pub(crate) fields: Vec<Field>,
+}
+
+impl World {
+    pub(crate) fn kind(&self, user: u64) -> Kind {
+        let roll = Dice::new(self.seed, Purpose::Kind, user, 0).below(1_000);
+        let is_known = self.graph.fame(user) >= KNOWN_FROM_FOLLOWERS;
+        let (authority, regular, unstable) = if is_known {
+            (120, 500, 200)
+        } else {
+            (2, 240, 130)
+        };
+        if roll < authority {
+            Kind::Authority
+        } else if roll < authority + regular {
+            Kind::Regular
+        } else if roll < authority + regular + unstable {
+            Kind::Unstable
+        } else {
+            Kind::Inactive
+        }
+    }
+
+    pub(crate) fn standing(&self, user: u64, at_us: i64) -> Standing {
+        let mut dice = Dice::new(self.seed, Purpose::Ban, user, 0);
+        if !dice.chance(BAN_PERMILLE) {
+            return Standing::Active;
+        }
+        let from_us = self.event_us(&mut dice);
+        let is_temporary = dice.chance(500);
+        let days = if is_temporary {
+            7 + dice.below(24) as i64
+        } else {
+            DELETION_AFTER_DAYS
+        };
+        if at_us < from_us {
+            Standing::Active
+        } else if at_us < from_us + days * DAY_US {
+            Standing::Suspended
+        } else if is_temporary {
+            Standing::Active
+        } else {
+            Standing::Gone
+        }
+    }
+
+    pub(crate) fn is_active(&self, user: u64, at_us: i64) -> bool {
+        self.standing(user, at_us) == Standing::Active
+    }
+
+    pub(crate) fn username(&self, user: u64, at_us: i64) -> String {
+        let mut dice = Dice::new(self.seed, Purpose::Rename, user, 0);
+        let is_renamed = dice.chance(RENAME_PERMILLE) && self.event_us(&mut dice) <= at_us;
+        let generation = u64::from(is_renamed);
+        names::username(
+            &mut Dice::new(self.seed, Purpose::Username, user, generation),
+            user,
+        )
+    }
+
+    /// The user who has a name now. A name that was given up belongs to nobody.
+    pub(crate) fn user_named(&self, username: &str, at_us: i64) -> Option<u64> {
+        let user = names::user_in(username).filter(|&user| user < self.users)?;
+        self.username(user, at_us)
+            .eq_ignore_ascii_case(username)
+            .then_some(user)
+    }
+
+    pub(crate) fn traits(&self, user: u64) -> Traits {
+        let mut dice = Dice::new(self.seed, Purpose::Person, user, 0);
+        let bot_permille = if self.kind(user) == Kind::Authority {
+            400
+        } else {
+            15
+        };
+        Traits {
+            // Older than any edge, so that nobody is followed before they exist.
+            created_day: self.anchor_day - 1_460 - dice.below(730) as i64,
+            is_bot: dice.chance(bot_permille),
+            is_locked: dice.chance(80),
+            discoverable: dice.pick(&[Some(true), Some(true), Some(false), None]),
+            is_indexable: dice.chance(300),
+            hide_collections: dice.pick(&[None, None, Some(false)]),
+            has_avatar: dice.chance(800),
+        }
+    }
+
+    pub(crate) fn profile(&self, user: u64, at_us: i64) -> Profile {
+        let mut lasting = Dice::new(self.seed, Purpose::Profile, user, 0);
+        let changes = lasting.chance(PROFILE_CHANGE_PERMILLE);
+        let phase = lasting.below(PROFILE_CHANGE_DAYS as u64) as i64;
+        let generation = if changes {
+            (day_of(at_us) + phase) / PROFILE_CHANGE_DAYS
+        } else {
+            0
+        };
+        let mut dice = Dice::new(self.seed, Purpose::Profile, user, generation as u64 + 1);
+        let fields_count = if lasting.chance(250) {
+            1 + lasting.below(3)
+        } else {
+            0
+        };
+        let created_us = self.traits(user).created_day * DAY_US;
+        let fields = (0..fields_count)
+            .map(|_| field(&mut lasting, user, created_us))
+            .collect();
+        Profile {
+            display_name: names::display_name(&mut lasting, &mut dice),
+            note_html: note(&mut dice),
+            fields,
+        }
+    }
+
+    fn event_us(&self, dice: &mut Dice) -> i64 {
+        let offset_s = dice.below(EVENT_SPAN_DAYS * DAY_S as u64) as i64;
+        self.history_start_day * DAY_US + offset_s * SECOND_US
+    }
+}
+
+fn field(dice: &mut Dice, user: u64, created_us: i64) -> Field {
+    let name = dice.pick(FIELD_NAMES);
+    if dice.chance(500) {
+        let value_html = format!("no. {user} &amp; still here");
+        return Field {
+            name,
+            value_html,
+            verified_us: None,
+        };
+    }
+    let value_html = format!(
+        "<a href=\"https://home.example/{user}\" target=\"_blank\" rel=\"nofollow noopener me\" \
+         translate=\"no\"><span class=\"invisible\">https://</span><span class=\"\">home.example/\
+         {user}</span><span class=\"invisible\"></span></a>"
+    );
+    let verified_us = dice
+        .chance(500)
+        .then(|| created_us + dice.below(1 << 46) as i64 / 1_000 * 1_000);
+    Field {
+        name,
+        value_html,
+        verified_us,
+    }
+}
+
+fn note(dice: &mut Dice) -> String {
+    if dice.chance(300) {
+        return String::new();
+    }
+    let mut html = format!("<p>{}", dice.pick(SENTENCES).1);
+    if dice.chance(300) {
+        html.push_str("<br />");
+        html.push_str(dice.pick(SENTENCES).1);
+    }
+    if dice.chance(300) {
+        html.push(' ');
+        html.push_str(&super::text::hashtag_html(dice.pick_early(TAGS)));
+    }
+    html.push_str("</p>");
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT_US: i64 = 1_790_000_000_000_000;
+
+    #[test]
+    fn names_lead_back_to_their_users_until_they_are_given_up() {
+        let world = World::new(3, 2_000, AT_US).unwrap();
+        let later_us = AT_US + 100 * DAY_US;
+        let mut renamed = 0;
+        for user in 0..2_000 {
+            let name = world.username(user, AT_US);
+            assert_eq!(world.user_named(&name, AT_US), Some(user));
+            assert_eq!(world.user_named(&name.to_uppercase(), AT_US), Some(user));
+            if world.user_named(&name, later_us).is_none() {
+                renamed += 1;
+                assert_eq!(
+                    world.user_named(&world.username(user, later_us), later_us),
+                    Some(user)
+                );
+            }
+        }
+        assert!((20..120).contains(&renamed), "{renamed}");
+        assert_eq!(world.user_named("nobody", AT_US), None);
+        assert_eq!(world.user_named("", AT_US), None);
+    }
+
+    #[test]
+    fn all_kinds_and_all_standings_occur() {
+        let world = World::new(3, 2_000, AT_US).unwrap();
+        for kind in [
+            Kind::Inactive,
+            Kind::Regular,
+            Kind::Unstable,
+            Kind::Authority,
+        ] {
+            let count = (0..2_000).filter(|&user| world.kind(user) == kind).count();
+            assert!(count >= 5, "{kind:?}: {count}");
+        }
+        for standing in [Standing::Active, Standing::Suspended, Standing::Gone] {
+            assert!(
+                (0..2_000).any(|user| world.standing(user, AT_US) == standing),
+                "{standing:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_temporary_ban_ends() {
+        let world = World::new(3, 2_000, AT_US).unwrap();
+        let returned = (0..2_000).filter(|&user| {
+            world.standing(user, AT_US) == Standing::Suspended
+                && world.is_active(user, AT_US + 40 * DAY_US)
+        });
+        assert!(returned.count() > 0);
+    }
+}

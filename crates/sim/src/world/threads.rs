@@ -1,0 +1,158 @@
+//! Threads: what a post answers, and what answered it, at one time.
+
+use super::World;
+use super::block::Like;
+use super::posts::{Draft, Link, Post};
+
+/// How far a thread is followed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ThreadLimits {
+    pub(crate) ancestors_max: usize,
+    pub(crate) descendants_max: usize,
+    pub(crate) depth_max: usize,
+}
+
+/// How many visible reactions a post has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ReactionCounts {
+    pub(crate) replies: u64,
+    pub(crate) reposts: u64,
+    pub(crate) likes: u64,
+}
+
+impl World {
+    /// The post that a reply answers, as long as it is visible.
+    pub(crate) fn parent(&self, post: &Post, at_us: i64) -> Option<Draft> {
+        match post.link {
+            Link::Reply(target) if self.is_draft_visible(&target, at_us) => Some(target),
+            _ => None,
+        }
+    }
+
+    /// The first visible post of the thread a post belongs to.
+    pub(crate) fn root(&self, post: &Post, at_us: i64) -> Post {
+        self.ancestors(post, at_us, usize::MAX)
+            .first()
+            .copied()
+            .unwrap_or(*post)
+    }
+
+    /// The visible posts above, the first of the thread first.
+    pub(crate) fn ancestors(&self, post: &Post, at_us: i64, ancestors_max: usize) -> Vec<Post> {
+        let mut ancestors = Vec::new();
+        let mut current = *post;
+        // Every parent is older than its reply, so this ends.
+        while ancestors.len() < ancestors_max
+            && let Some(parent) = self.parent(&current, at_us)
+            && let Some(found) = self.post_with_id(parent.id())
+        {
+            ancestors.push(found);
+            current = found;
+        }
+        ancestors.reverse();
+        ancestors
+    }
+
+    /// The visible posts below, each before its own replies.
+    pub(crate) fn descendants(&self, post: &Post, at_us: i64, limits: ThreadLimits) -> Vec<Post> {
+        let mut found = Vec::new();
+        let mut open = vec![(*post, 0)];
+        while let Some((current, depth)) = open.pop() {
+            if depth > 0 {
+                if found.len() >= limits.descendants_max {
+                    break;
+                }
+                found.push(current);
+            }
+            if depth < limits.depth_max {
+                let replies = self.replies(&current, at_us);
+                open.extend(replies.into_iter().rev().map(|reply| (reply, depth + 1)));
+            }
+        }
+        found
+    }
+
+    /// Visible replies, oldest first.
+    pub(crate) fn replies(&self, post: &Post, at_us: i64) -> Vec<Post> {
+        let block = self.block(&post.draft);
+        let mut replies: Vec<Post> = block
+            .of(post.id())
+            .map(|reactions| self.only_visible(&reactions.replies, at_us))
+            .unwrap_or_default();
+        replies.sort_unstable_by_key(Post::id);
+        replies
+    }
+
+    /// Visible reposts, newest first.
+    pub(crate) fn reposts(&self, post: &Post, at_us: i64) -> Vec<Post> {
+        let block = self.block(&post.draft);
+        let mut reposts: Vec<Post> = block
+            .of(post.id())
+            .map(|reactions| self.only_visible(&reactions.reposts, at_us))
+            .unwrap_or_default();
+        reposts.sort_unstable_by_key(|repost| std::cmp::Reverse(repost.id()));
+        reposts
+    }
+
+    /// Likes of users who are shown, newest first.
+    pub(crate) fn likes_at(&self, post: &Post, at_us: i64) -> Vec<Like> {
+        let block = self.block(&post.draft);
+        let mut likes: Vec<Like> = block
+            .of(post.id())
+            .map(|reactions| {
+                let shown = |like: &&Like| like.at_us <= at_us && self.is_active(like.user, at_us);
+                reactions.likes.iter().filter(shown).copied().collect()
+            })
+            .unwrap_or_default();
+        likes.sort_unstable_by_key(|like| std::cmp::Reverse(like.id()));
+        likes
+    }
+
+    pub(crate) fn reaction_counts(&self, post: &Post, at_us: i64) -> ReactionCounts {
+        // Reactions to a repost go to what it repeats.
+        if post.is_repost() {
+            return ReactionCounts::default();
+        }
+        ReactionCounts {
+            replies: self.replies(post, at_us).len() as u64,
+            reposts: self.reposts(post, at_us).len() as u64,
+            likes: self.likes_at(post, at_us).len() as u64,
+        }
+    }
+
+    fn only_visible(&self, posts: &[Post], at_us: i64) -> Vec<Post> {
+        posts
+            .iter()
+            .filter(|post| self.is_visible(post, at_us))
+            .copied()
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT_US: i64 = 1_790_000_000_000_000;
+    const LIMITS: ThreadLimits = ThreadLimits {
+        ancestors_max: 40,
+        descendants_max: 60,
+        depth_max: 20,
+    };
+
+    #[test]
+    fn a_reply_is_below_each_of_its_ancestors() {
+        let world = World::new(5, 1_100, AT_US).unwrap();
+        let mut deepest = 0;
+        for user in 0..200 {
+            for post in world.timeline_down(user, AT_US, i64::MAX as u64) {
+                let ancestors = world.ancestors(&post, AT_US, LIMITS.ancestors_max);
+                deepest = deepest.max(ancestors.len());
+                for ancestor in ancestors {
+                    assert!(world.descendants(&ancestor, AT_US, LIMITS).contains(&post));
+                }
+            }
+        }
+        assert!(deepest >= 2, "{deepest}");
+    }
+}

@@ -1,0 +1,413 @@
+//! One object as a row: groups of fields on one side, columns and JSON on the other.
+//!
+//! Pure, so that every back end writes the same rows. A field that is named like a column of its
+//! table and has the column's kind is kept in the column; everything else is kept in `extra`.
+//! `observed` says for each group when it was observed and which fields it has, so that a row
+//! reads back as exactly the groups it was written from.
+
+use kittiwake_model::catalogue::Column;
+use kittiwake_model::value::clean_text;
+use kittiwake_model::{ColumnKind, GroupState, Key, Name, Reference, Stamp, Table, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// All groups of one object.
+pub(crate) type Groups = BTreeMap<Name, GroupState>;
+
+/// What a column holds, in terms that every database has.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cell {
+    Null,
+    Integer(i64),
+    Real(f64),
+    Text(String),
+}
+
+/// A row without its key.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Record {
+    /// In the order of [`Table::columns`].
+    pub cells: Vec<Cell>,
+    pub extra: Option<String>,
+    pub observed: String,
+}
+
+/// How one group is described in `observed`.
+#[derive(Debug, Serialize, Deserialize)]
+struct ObservedGroup {
+    /// Microseconds and log row of the newest observation.
+    at: (i64, i64),
+    fields: Vec<Name>,
+    /// Fields that the newest observation did not hold.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    older: BTreeMap<Name, (i64, i64)>,
+    /// Fields whose value cannot be told from its form alone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    kinds: BTreeMap<Name, FieldKind>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FieldKind {
+    /// Microseconds, in `extra`.
+    Time,
+    /// Microseconds that had to be moved into the range that is stored.
+    Clamped,
+    /// The key of an object, in `extra`.
+    Key,
+    /// JSON that is neither a list nor a map, in `extra`.
+    Json,
+}
+
+/// Brings a value into the one form in which a store keeps it, so that what is read back equals
+/// what was written.
+pub(crate) fn normalise(table: Table, field: &str, value: Value) -> Value {
+    match value {
+        Value::Float(float) if !float.is_finite() => Value::Null,
+        // Zero has two signs, and not every database keeps both.
+        Value::Float(float) if float == 0.0 => Value::Float(0.0),
+        Value::Int(number)
+            if table
+                .column(field)
+                .is_some_and(|column| column.kind == ColumnKind::Real) =>
+        {
+            Value::Float(number as f64)
+        }
+        Value::Text(mut text) => {
+            clean_text(&mut text);
+            Value::Text(text)
+        }
+        Value::Json(mut text) => {
+            clean_text(&mut text);
+            // What is not JSON would make the whole of `extra` unreadable.
+            if serde_json::from_str::<&RawValue>(&text).is_ok_and(|raw| raw.get().len() == text.len())
+            {
+                Value::Json(text)
+            } else {
+                Value::Text(text)
+            }
+        }
+        other => other,
+    }
+}
+
+/// Writes groups as a row.
+pub(crate) fn encode(table: Table, groups: &Groups) -> Result<Record, serde_json::Error> {
+    let columns = table.columns();
+    let mut cells = vec![Cell::Null; columns.len()];
+    let mut extra: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
+    let mut observed: BTreeMap<&str, ObservedGroup> = BTreeMap::new();
+    for (name, group) in groups {
+        let mut kinds = BTreeMap::new();
+        for (field, value) in &group.fields {
+            if let Value::Time { clamped: true, .. } = value {
+                kinds.insert(field.clone(), FieldKind::Clamped);
+            }
+            let place = columns.iter().position(|column| column.name == &**field);
+            if let Some(cell) = place.and_then(|place| cell_of(&columns[place], value)) {
+                if let Some(place) = place {
+                    cells[place] = cell;
+                }
+                continue;
+            }
+            if let Some(kind) = kind_of(value) {
+                kinds.insert(field.clone(), kind);
+            }
+            extra.insert(field, raw_of(value)?);
+        }
+        observed.insert(name, ObservedGroup::of(group, kinds));
+    }
+    Ok(Record {
+        cells,
+        extra: if extra.is_empty() {
+            None
+        } else {
+            Some(serde_json::to_string(&extra)?)
+        },
+        observed: serde_json::to_string(&observed)?,
+    })
+}
+
+/// The newest observation of any group.
+pub(crate) fn newest_stamp(observed: &str) -> Result<Stamp, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Newest {
+        at: (i64, i64),
+    }
+    let groups: BTreeMap<String, Newest> = serde_json::from_str(observed)?;
+    Ok(groups
+        .into_values()
+        .map(|group| stamp(group.at))
+        .max()
+        .unwrap_or(Stamp {
+            at_us: i64::MIN,
+            log: 0,
+        }))
+}
+
+/// Reads a row as groups.
+pub(crate) fn decode(table: Table, record: Record) -> Result<Groups, serde_json::Error> {
+    let Record {
+        mut cells,
+        extra,
+        observed,
+    } = record;
+    let observed: BTreeMap<Name, ObservedGroup> = serde_json::from_str(&observed)?;
+    let extra: BTreeMap<String, Box<RawValue>> = match extra {
+        Some(extra) => serde_json::from_str(&extra)?,
+        None => BTreeMap::new(),
+    };
+    let columns = table.columns();
+    let mut groups = Groups::new();
+    for (name, group) in observed {
+        let mut fields = BTreeMap::new();
+        for field in group.fields {
+            let kind = group.kinds.get(&field).copied();
+            let value = if let Some(raw) = extra.get(&*field) {
+                value_of(raw, kind)?
+            } else {
+                columns
+                    .iter()
+                    .position(|column| column.name == &*field)
+                    .and_then(|place| Some((columns.get(place)?, cells.get_mut(place)?)))
+                    .map_or(Value::Null, |(column, cell)| {
+                        let cell = std::mem::replace(cell, Cell::Null);
+                        value_in(column, cell, kind)
+                    })
+            };
+            fields.insert(field, value);
+        }
+        groups.insert(
+            name,
+            GroupState {
+                newest: stamp(group.at),
+                fields,
+                older: group
+                    .older
+                    .into_iter()
+                    .map(|(field, at)| (field, stamp(at)))
+                    .collect(),
+            },
+        );
+    }
+    Ok(groups)
+}
+
+/// Fields and values as JSON, for histories.
+pub(crate) fn fields_json<'a>(
+    fields: impl IntoIterator<Item = (&'a str, &'a Value)>,
+) -> Result<String, serde_json::Error> {
+    let mut map: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
+    for (field, value) in fields {
+        map.insert(field, raw_of(value)?);
+    }
+    serde_json::to_string(&map)
+}
+
+impl ObservedGroup {
+    fn of(group: &GroupState, kinds: BTreeMap<Name, FieldKind>) -> Self {
+        Self {
+            at: (group.newest.at_us, group.newest.log),
+            fields: group.fields.keys().cloned().collect(),
+            older: group
+                .older
+                .iter()
+                .map(|(field, stamp)| (field.clone(), (stamp.at_us, stamp.log)))
+                .collect(),
+            kinds,
+        }
+    }
+}
+
+fn stamp((at_us, log): (i64, i64)) -> Stamp {
+    Stamp { at_us, log }
+}
+
+/// The value as the column holds it; `None` when it is of another kind.
+fn cell_of(column: &Column, value: &Value) -> Option<Cell> {
+    match (column.kind, value) {
+        (_, Value::Null) => Some(Cell::Null),
+        (ColumnKind::Text, Value::Text(text)) | (ColumnKind::Json, Value::Json(text)) => {
+            Some(Cell::Text(text.clone()))
+        }
+        (ColumnKind::Integer, Value::Int(number)) => Some(Cell::Integer(*number)),
+        (ColumnKind::Real, Value::Float(number)) => Some(Cell::Real(*number)),
+        (ColumnKind::Boolean, Value::Bool(flag)) => Some(Cell::Integer(i64::from(*flag))),
+        (ColumnKind::Time, Value::Time { at_us, .. }) => Some(Cell::Integer(*at_us)),
+        (ColumnKind::Reference(_), Value::Object(Reference::Key(key))) => {
+            Some(Cell::Integer(key.0))
+        }
+        _ => None,
+    }
+}
+
+fn value_in(column: &Column, cell: Cell, kind: Option<FieldKind>) -> Value {
+    match (column.kind, cell) {
+        (ColumnKind::Json, Cell::Text(text)) => Value::Json(text),
+        (_, Cell::Text(text)) => Value::Text(text),
+        (ColumnKind::Boolean, Cell::Integer(flag)) => Value::Bool(flag != 0),
+        (ColumnKind::Time, Cell::Integer(at_us)) => Value::Time {
+            at_us,
+            clamped: kind == Some(FieldKind::Clamped),
+        },
+        (ColumnKind::Reference(_), Cell::Integer(key)) => Value::Object(Reference::Key(Key(key))),
+        (ColumnKind::Real, Cell::Integer(number)) => Value::Float(number as f64),
+        (_, Cell::Integer(number)) => Value::Int(number),
+        (_, Cell::Real(number)) => Value::Float(number),
+        (_, Cell::Null) => Value::Null,
+    }
+}
+
+fn kind_of(value: &Value) -> Option<FieldKind> {
+    match value {
+        Value::Time { clamped: false, .. } => Some(FieldKind::Time),
+        Value::Time { clamped: true, .. } => Some(FieldKind::Clamped),
+        Value::Object(_) => Some(FieldKind::Key),
+        Value::Json(text) if !text.starts_with(['{', '[']) => Some(FieldKind::Json),
+        _ => None,
+    }
+}
+
+fn raw_of(value: &Value) -> Result<Box<RawValue>, serde_json::Error> {
+    match value {
+        Value::Json(text) => RawValue::from_string(text.clone()),
+        Value::Null => serde_json::value::to_raw_value(&()),
+        Value::Bool(flag) => serde_json::value::to_raw_value(flag),
+        Value::Int(number) | Value::Time { at_us: number, .. } => {
+            serde_json::value::to_raw_value(number)
+        }
+        Value::Float(number) => serde_json::value::to_raw_value(number),
+        Value::Text(text) => serde_json::value::to_raw_value(text),
+        Value::Object(Reference::Key(key)) => serde_json::value::to_raw_value(key),
+        // References are resolved before a row is written; another form is kept readable.
+        Value::Object(reference) => serde_json::value::to_raw_value(reference),
+    }
+}
+
+fn value_of(raw: &RawValue, kind: Option<FieldKind>) -> Result<Value, serde_json::Error> {
+    let text = raw.get();
+    Ok(match kind {
+        Some(FieldKind::Json) => Value::Json(text.to_owned()),
+        Some(FieldKind::Time | FieldKind::Clamped) => Value::Time {
+            at_us: serde_json::from_str(text)?,
+            clamped: kind == Some(FieldKind::Clamped),
+        },
+        Some(FieldKind::Key) => match serde_json::from_str(text) {
+            Ok(key) => Value::Object(Reference::Key(Key(key))),
+            Err(_) => Value::Object(serde_json::from_str(text)?),
+        },
+        None => match text.as_bytes().first() {
+            Some(b'{' | b'[') => Value::Json(text.to_owned()),
+            Some(b'"') => Value::Text(serde_json::from_str(text)?),
+            Some(b't' | b'f') => Value::Bool(serde_json::from_str(text)?),
+            Some(b'n') | None => Value::Null,
+            Some(_) => match text.parse::<i64>() {
+                Ok(number) => Value::Int(number),
+                Err(_) => Value::Float(serde_json::from_str(text)?),
+            },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::Bool),
+            any::<i64>().prop_map(Value::Int),
+            any::<f64>().prop_map(Value::Float),
+            "\\PC{0,12}|a\0b|\"quoted\" 'text'".prop_map(Value::Text),
+            (any::<i64>(), any::<bool>())
+                .prop_map(|(at_us, clamped)| Value::Time { at_us, clamped }),
+            prop_oneof![
+                Just("[1,2]"),
+                Just("{\"a\": null}"),
+                Just("5"),
+                Just("\"x\""),
+                Just("null"),
+                Just("not json"),
+                Just(" [1]")
+            ]
+            .prop_map(|text| Value::Json(text.into())),
+            (1_i64..9).prop_map(|key| Value::Object(Reference::Key(Key(key)))),
+        ]
+    }
+
+    fn any_group() -> impl Strategy<Value = GroupState> {
+        let field = prop_oneof![
+            Just("text"),
+            Just("author"),
+            Just("created_us"),
+            Just("likes_count"),
+            Just("longitude"),
+            Just("media"),
+            Just("is_sensitive"),
+            Just("pinned"),
+            Just("o'hara \"x\""),
+        ];
+        let fields = prop::collection::btree_map(field.prop_map(Name::from), any_value(), 0..9);
+        (fields, any::<i64>(), any::<i64>(), any::<bool>()).prop_map(|(fields, at_us, log, old)| {
+            let fields: BTreeMap<Name, Value> = fields
+                .into_iter()
+                .map(|(field, value)| {
+                    let value = normalise(Table::Statuses, &field, value);
+                    (field, value)
+                })
+                .collect();
+            let older = fields
+                .keys()
+                .take(usize::from(old))
+                .map(|field| (field.clone(), Stamp { at_us: 1, log: 2 }))
+                .collect();
+            GroupState {
+                newest: Stamp { at_us, log },
+                fields,
+                older,
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_row_reads_back_as_the_groups_it_was_written_from(group in any_group()) {
+            for table in [Table::Statuses, Table::Objects] {
+                let group = GroupState {
+                    fields: group
+                        .fields
+                        .clone()
+                        .into_iter()
+                        .map(|(field, value)| {
+                            let value = normalise(table, &field, value);
+                            (field, value)
+                        })
+                        .collect(),
+                    ..group.clone()
+                };
+                let groups = Groups::from([("content".into(), group)]);
+                let record = encode(table, &groups).unwrap();
+                prop_assert_eq!(decode(table, record).unwrap(), groups);
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_kind_goes_to_extra() {
+        let stamp = Stamp { at_us: 7, log: 1 };
+        let state = GroupState::observed(
+            [
+                ("likes_count".into(), Value::Text("many".into())),
+                ("text".into(), Value::Text("hello".into())),
+            ],
+            stamp,
+        );
+        let record = encode(Table::Statuses, &Groups::from([("content".into(), state)])).unwrap();
+        assert_eq!(record.extra.as_deref(), Some("{\"likes_count\":\"many\"}"));
+        assert!(record.cells.contains(&Cell::Text("hello".into())));
+        assert_eq!(newest_stamp(&record.observed).unwrap(), stamp);
+    }
+}

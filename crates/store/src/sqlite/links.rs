@@ -1,0 +1,138 @@
+//! Writing relations between objects.
+
+use super::work::Work;
+use crate::StoreError;
+use kittiwake_model::{Expansion, Link, LinkTable, List};
+use rusqlite::params;
+
+impl Work<'_> {
+    /// Writes all links of a commit; `objects` are the keys of its objects.
+    pub(super) fn write_links(
+        &mut self,
+        links: &[Link],
+        objects: &[i64],
+        expansion: Option<&Expansion>,
+    ) -> Result<(), StoreError> {
+        // Resolving an end may merge keys, so all ends are resolved before the first is used.
+        let mut ends = Vec::with_capacity(links.len());
+        for link in links {
+            let from = self.key_of(&link.from, objects)?;
+            let to = self.key_of(&link.to, objects)?;
+            ends.push((from, to));
+        }
+        for (link, (from, to)) in links.iter().zip(ends) {
+            let (from, to) = (self.memory.follow(from), self.memory.follow(to));
+            match link.table {
+                LinkTable::UserRelations if from == to => {}
+                LinkTable::UserRelations => {
+                    self.write_relation(from, to, link)?;
+                    self.hand_along(from, to, expansion)?;
+                }
+                LinkTable::UserTags => self.write_user_tag(from, to)?,
+                LinkTable::Links => self.write_link(from, to, link)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn write_relation(&mut self, source: i64, target: i64, link: &Link) -> Result<(), StoreError> {
+        let at_us = self.at_us();
+        let walk_of = |list: List| {
+            link.walk
+                .filter(|walk| walk.list == list)
+                .map(|walk| walk.number)
+        };
+        let (following_walk, followers_walk) = (walk_of(List::Following), walk_of(List::Followers));
+        let inserted = self.execute(
+            "INSERT OR IGNORE INTO user_relations(
+               source, target, first_seen_us, last_seen_us, following_walk, followers_walk)
+             VALUES (?1, ?2, ?3, ?3, ?4, ?5)",
+            params![source, target, at_us, following_walk, followers_walk],
+        )?;
+        if inserted == 1 {
+            self.report.rows_new += 1;
+            return self.restore_relation(source, target);
+        }
+        self.execute(
+            "UPDATE user_relations SET
+               first_seen_us = min(first_seen_us, ?3),
+               last_seen_us = max(last_seen_us, ?3),
+               following_walk = max(coalesce(following_walk, ?4), coalesce(?4, following_walk)),
+               followers_walk = max(coalesce(followers_walk, ?5), coalesce(?5, followers_walk))
+             WHERE source = ?1 AND target = ?2
+               AND (?3 < first_seen_us OR ?3 > last_seen_us
+                    OR (?4 IS NOT NULL AND ?4 > coalesce(following_walk, 0))
+                    OR (?5 IS NOT NULL AND ?5 > coalesce(followers_walk, 0)))",
+            params![source, target, at_us, following_walk, followers_walk],
+        )?;
+        Ok(())
+    }
+
+    /// A relation that had vanished is back, with the time of its first sight.
+    fn restore_relation(&self, source: i64, target: i64) -> Result<(), StoreError> {
+        let vanished = self
+            .connection
+            .prepare_cached("SELECT 1 FROM invalid_relations WHERE source = ?1 AND target = ?2")?
+            .exists([source, target])?;
+        if !vanished {
+            return Ok(());
+        }
+        self.execute(
+            "UPDATE user_relations SET
+               first_seen_us = min(first_seen_us, coalesce(
+                 (SELECT gone.first_seen_us FROM invalid_relations AS gone
+                  WHERE gone.source = ?1 AND gone.target = ?2), first_seen_us))
+             WHERE source = ?1 AND target = ?2",
+            [source, target],
+        )?;
+        self.execute(
+            "DELETE FROM invalid_relations WHERE source = ?1 AND target = ?2",
+            [source, target],
+        )?;
+        Ok(())
+    }
+
+    fn write_user_tag(&mut self, user: i64, tag: i64) -> Result<(), StoreError> {
+        let at_us = self.at_us();
+        let inserted = self.execute(
+            "INSERT OR IGNORE INTO user_tags(user, tag, first_seen_us, last_seen_us)
+             VALUES (?1, ?2, ?3, ?3)",
+            params![user, tag, at_us],
+        )?;
+        self.report.rows_new += inserted as u32;
+        if inserted == 0 {
+            self.execute(
+                "UPDATE user_tags SET first_seen_us = min(first_seen_us, ?3),
+                                      last_seen_us = max(last_seen_us, ?3)
+                 WHERE user = ?1 AND tag = ?2 AND (?3 < first_seen_us OR ?3 > last_seen_us)",
+                params![user, tag, at_us],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn write_link(&mut self, from: i64, to: i64, link: &Link) -> Result<(), StoreError> {
+        let seen_us = self.at_us();
+        let began_us = link.at.map(|at| at.0);
+        let inserted = self.execute(
+            "INSERT OR IGNORE INTO links(kind, from_key, to_key, at_us, first_seen_us, last_seen_us)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+            params![&*link.kind, from, to, began_us, seen_us],
+        )?;
+        self.report.rows_new += inserted as u32;
+        if inserted == 0 {
+            // The earliest beginning is kept, so that the order of arrival does not matter.
+            self.execute(
+                "UPDATE links SET
+                   at_us = min(coalesce(at_us, ?4), coalesce(?4, at_us)),
+                   first_seen_us = min(first_seen_us, ?5),
+                   last_seen_us = max(last_seen_us, ?5)
+                 WHERE from_key = ?2 AND kind = ?1 AND to_key = ?3
+                   AND (?5 < first_seen_us OR ?5 > last_seen_us
+                        OR (?4 IS NOT NULL AND (at_us IS NULL OR ?4 < at_us)))",
+                params![&*link.kind, from, to, began_us, seen_us],
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,237 @@
+//! Opening a file: whose it is, who holds it, and how it is set up.
+
+use super::error::refused;
+use super::migrate::{self, MIGRATIONS};
+use super::schema::APPLICATION_ID;
+use super::OpenMode;
+use crate::{StoreError, StoreErrorKind};
+use rusqlite::{Connection, OpenFlags};
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
+const BUSY_WAIT: Duration = Duration::from_secs(10);
+/// Prepared statements that a connection keeps: all of ours fit.
+const STATEMENTS_MAX: usize = 256;
+/// Pages in the write-ahead log before they are moved into the file (64 MiB): moving them seldom
+/// keeps the writer from waiting for the disk.
+const CHECKPOINT_PAGES: i64 = 16_384;
+const CACHE_KIB: i64 = 131_072;
+
+/// The right to crawl into a file. It ends with the process, however that ends, because the
+/// operating system holds it.
+#[derive(Debug)]
+pub(super) struct CrawlLock {
+    _file: File,
+}
+
+/// Checks what lies at `path` before SQLite touches it.
+pub(super) fn check_file(path: &Path, mode: OpenMode) -> Result<(), StoreError> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return match mode {
+                OpenMode::Crawl => check_folder(path),
+                OpenMode::Read => Err(StoreError::new(
+                    StoreErrorKind::Missing,
+                    "there is no such file; check the name",
+                )),
+            };
+        }
+        Err(error) => {
+            return Err(StoreError::new(
+                StoreErrorKind::Denied,
+                format!("the file cannot be opened: {error}"),
+            ));
+        }
+    };
+    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    if !is_file {
+        return Err(not_ours("it is not a regular file"));
+    }
+    let mut head = Vec::with_capacity(SQLITE_MAGIC.len());
+    let read = file
+        .by_ref()
+        .take(SQLITE_MAGIC.len() as u64)
+        .read_to_end(&mut head);
+    if let Err(error) = read {
+        return Err(StoreError::new(
+            StoreErrorKind::Denied,
+            format!("the file cannot be read: {error}"),
+        ));
+    }
+    match (head.is_empty(), mode) {
+        (true, OpenMode::Crawl) => Ok(()),
+        (true, OpenMode::Read) => Err(not_ours("it is empty")),
+        (false, _) if head == SQLITE_MAGIC => Ok(()),
+        (false, _) => Err(not_ours("it is not a kittiwake file")),
+    }
+}
+
+fn check_folder(path: &Path) -> Result<(), StoreError> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => return Ok(()),
+    };
+    if folder.is_dir() {
+        return Ok(());
+    }
+    Err(StoreError::new(
+        StoreErrorKind::Missing,
+        format!("the folder {} does not exist; make it first", folder.display()),
+    ))
+}
+
+fn not_ours(what: &str) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::NotOurs,
+        format!("{what}; name another file, or one that does not exist yet"),
+    )
+}
+
+/// Takes the right to crawl into the file, or says who has it.
+pub(super) fn lock(path: &Path) -> Result<CrawlLock, StoreError> {
+    let lock_path = beside(path, "-lock");
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&lock_path)
+        .map_err(|error| {
+            StoreError::new(
+                StoreErrorKind::Denied,
+                format!("{} cannot be made: {error}", lock_path.display()),
+            )
+        })?;
+    match file.try_lock() {
+        Ok(()) => Ok(CrawlLock { _file: file }),
+        Err(TryLockError::WouldBlock) => Err(StoreError::new(
+            StoreErrorKind::Locked,
+            "another kittiwake is crawling into this file; wait for it, or take another file",
+        )),
+        Err(TryLockError::Error(error)) => Err(StoreError::new(
+            StoreErrorKind::Denied,
+            format!("{} cannot be locked: {error}", lock_path.display()),
+        )),
+    }
+}
+
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name: OsString = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The connection that writes: makes or brings forward the schema.
+pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(refused)?;
+    connection.busy_timeout(BUSY_WAIT).map_err(refused)?;
+    check_ownership(&connection, OpenMode::Crawl)?;
+    let journal: String = connection
+        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
+        .map_err(refused)?;
+    if journal != "wal" {
+        return Err(StoreError::new(
+            StoreErrorKind::Other,
+            "the file system does not allow a write-ahead log; take a file on a local disk",
+        ));
+    }
+    for (name, value) in [
+        // A kill loses nothing; a power cut may lose the last commits, which are crawled again.
+        ("synchronous", "NORMAL".to_owned()),
+        ("wal_autocheckpoint", CHECKPOINT_PAGES.to_string()),
+        ("cache_size", (-CACHE_KIB).to_string()),
+        ("temp_store", "MEMORY".to_owned()),
+    ] {
+        connection
+            .pragma_update(None, name, value)
+            .map_err(refused)?;
+    }
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    migrate::migrate(&mut connection, APPLICATION_ID, MIGRATIONS)?;
+    migrate::complete(&mut connection)?;
+    Ok(connection)
+}
+
+/// A connection that reads, beside a writer or alone.
+pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
+    // Opened for writing where that is allowed, so that the last one out can tidy up the log of
+    // a crawl that was killed; SQLite itself falls back to reading. Nothing is ever created.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(refused)?;
+    connection.busy_timeout(BUSY_WAIT).map_err(refused)?;
+    let connection = match check_ownership(&connection, OpenMode::Read) {
+        Err(error) if error.kind() == StoreErrorKind::Denied => immutable(path)?,
+        Err(error) => return Err(error),
+        Ok(()) => connection,
+    };
+    connection
+        .pragma_update(None, "query_only", true)
+        .map_err(refused)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(connection)
+}
+
+/// A file in a folder where nothing may be written (and so nobody can be crawling into it).
+fn immutable(path: &Path) -> Result<Connection, StoreError> {
+    let wal = beside(path, "-wal");
+    if std::fs::metadata(&wal).is_ok_and(|metadata| metadata.len() > 0) {
+        return Err(StoreError::new(
+            StoreErrorKind::Denied,
+            "the file has unfinished business in its -wal file and its folder may not be written; \
+             copy both to a folder of yours",
+        ));
+    }
+    let mut name = String::from("file:");
+    for byte in path.to_string_lossy().bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte) {
+            name.push(char::from(byte));
+        } else {
+            use std::fmt::Write as _;
+            let _ = write!(name, "%{byte:02X}");
+        }
+    }
+    name.push_str("?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(name, flags).map_err(refused)?;
+    check_ownership(&connection, OpenMode::Read)?;
+    Ok(connection)
+}
+
+/// Refuses databases of other programs and of newer versions of this one.
+fn check_ownership(connection: &Connection, mode: OpenMode) -> Result<(), StoreError> {
+    let application_id = migrate::application_id_of(connection).map_err(refused)?;
+    let version = migrate::version_of(connection).map_err(refused)?;
+    let newest = MIGRATIONS.last().map_or(0, |step| step.to);
+    if application_id == APPLICATION_ID {
+        if version > newest {
+            return Err(migrate::newer(version, newest));
+        }
+        if mode == OpenMode::Read && version < newest {
+            return Err(StoreError::new(
+                StoreErrorKind::Other,
+                format!(
+                    "it was made by an older version (schema {version}, this program reads \
+                     {newest}); crawl into it once to bring it forward"
+                ),
+            ));
+        }
+        return Ok(());
+    }
+    // A file that was killed while it was being made is an empty database: ours to finish.
+    let tables: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))
+        .map_err(refused)?;
+    if mode == OpenMode::Crawl && application_id == 0 && version == 0 && tables == 0 {
+        return Ok(());
+    }
+    Err(not_ours("it is a database of another program"))
+}

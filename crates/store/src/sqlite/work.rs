@@ -1,0 +1,246 @@
+//! The work of one transaction: what it has learnt so far, and what outlives it.
+
+use super::error::refused;
+use crate::StoreError;
+use kittiwake_model::{CommitReport, Expansion, Key, Name, Stamp, Table};
+use rusqlite::{Connection, OptionalExtension as _};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+/// What the writer remembers between transactions. All of it can be read from the file again,
+/// which is what happens after a transaction that failed.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// The next key to give away; keys are never given twice.
+    pub next_key: i64,
+    pub next_log: i64,
+    /// Keys that were merged away, and into what.
+    pub merged: HashMap<i64, i64>,
+    /// Which table a type is kept in.
+    pub types: HashMap<(Name, Name), Table>,
+    /// The rules by which subjects were last filed.
+    pub expansion: Option<Arc<Expansion>>,
+    /// Names that occur again and again, so that each is held once.
+    names: HashSet<Name>,
+}
+
+impl Memory {
+    pub(super) fn load(connection: &Connection) -> Result<Self, StoreError> {
+        let mut memory = Self {
+            // The loser of a merge may have held the greatest key of all.
+            next_key: connection.query_row(
+                "SELECT 1 + max(coalesce((SELECT max(key) FROM ids), 0),
+                                coalesce((SELECT max(loser) FROM key_merges), 0))",
+                [],
+                |row| row.get(0),
+            )?,
+            next_log: connection.query_row(
+                "SELECT 1 + coalesce((SELECT max(id) FROM query_log), 0)",
+                [],
+                |row| row.get(0),
+            )?,
+            ..Self::default()
+        };
+        let mut statement = connection.prepare("SELECT loser, winner FROM key_merges")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            memory.merged.insert(row.get(0)?, row.get(1)?);
+        }
+        let mut statement = connection.prepare("SELECT network, type, table_name FROM types")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (network, kind) = (memory.name(row.get_ref(0)?)?, memory.name(row.get_ref(1)?)?);
+            let table: String = row.get(2)?;
+            if let Some(table) = Table::from_name(&table) {
+                memory.types.insert((network, kind), table);
+            }
+        }
+        let rules: Option<String> = connection
+            .query_row(
+                "SELECT value FROM rules WHERE name = 'expansion'",
+                [],
+                |row| row.get(0),
+            )
+            .optional()?;
+        // Rules that cannot be read are taken as changed: filing again does no harm.
+        memory.expansion = rules.and_then(|rules| serde_json::from_str(&rules).ok());
+        Ok(memory)
+    }
+
+    /// Follows a key to the object that it belongs to now.
+    pub(super) fn follow(&self, key: i64) -> i64 {
+        let mut key = key;
+        while let Some(winner) = self.merged.get(&key) {
+            key = *winner;
+        }
+        key
+    }
+
+    pub(super) fn name(&mut self, text: rusqlite::types::ValueRef<'_>) -> rusqlite::Result<Name> {
+        let text = text.as_str().map_err(|error| {
+            rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, error.into())
+        })?;
+        if let Some(name) = self.names.get(text) {
+            return Ok(name.clone());
+        }
+        let name = Name::from(text);
+        // Words of definitions are few; a file that is full of others must not fill the memory.
+        if self.names.len() < 10_000 {
+            self.names.insert(name.clone());
+        }
+        Ok(name)
+    }
+}
+
+/// A depth that has to be handed on along one list of one subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct HandOn {
+    pub key: i64,
+    pub list: HandOnList,
+    /// The last neighbour that was reached.
+    pub after: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum HandOnList {
+    Following,
+    Followers,
+    /// Not a list of one subject: all subjects, after the rules have changed.
+    Everybody,
+}
+
+impl HandOnList {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Following => "following",
+            Self::Followers => "followers",
+            Self::Everybody => "everybody",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Self {
+        match name {
+            "following" => Self::Following,
+            "followers" => Self::Followers,
+            _ => Self::Everybody,
+        }
+    }
+}
+
+/// One transaction in progress.
+pub(super) struct Work<'a> {
+    pub connection: &'a Connection,
+    pub memory: &'a mut Memory,
+    /// The stamp of everything the present commit observed.
+    pub stamp: Stamp,
+    pub report: CommitReport,
+    /// Identities that were resolved in this transaction.
+    pub identities: HashMap<kittiwake_model::Identity, i64>,
+    /// Depths that were read or set in this transaction.
+    pub depths: HashMap<i64, Option<u32>>,
+    /// Network and type of keys, as far as they were needed.
+    pub kinds: HashMap<i64, (Name, Name)>,
+    /// Keys that were given away in this transaction: they have no rows that it did not write.
+    pub fresh: HashSet<i64>,
+    pub hand_on: VecDeque<HandOn>,
+    /// Relation steps that this transaction may still make.
+    pub steps_left: usize,
+    pub sql: &'a super::objects::ObjectSql,
+}
+
+impl<'a> Work<'a> {
+    pub(super) fn new(
+        connection: &'a Connection,
+        memory: &'a mut Memory,
+        sql: &'a super::objects::ObjectSql,
+        steps_max: usize,
+    ) -> Self {
+        Self {
+            connection,
+            memory,
+            stamp: Stamp::default(),
+            report: CommitReport::default(),
+            identities: HashMap::new(),
+            depths: HashMap::new(),
+            kinds: HashMap::new(),
+            fresh: HashSet::new(),
+            hand_on: VecDeque::new(),
+            steps_left: steps_max,
+            sql,
+        }
+    }
+
+    pub(super) fn at_us(&self) -> i64 {
+        self.stamp.at_us
+    }
+
+    pub(super) fn execute(
+        &self,
+        sql: &str,
+        parameters: impl rusqlite::Params,
+    ) -> Result<usize, StoreError> {
+        self.connection
+            .prepare_cached(sql)?
+            .execute(parameters)
+            .map_err(refused)
+    }
+
+    /// Network and type of a key; an error if the store never gave it.
+    pub(super) fn kind_of(&mut self, key: i64) -> Result<(Name, Name), StoreError> {
+        if let Some(kind) = self.kinds.get(&key) {
+            return Ok(kind.clone());
+        }
+        let connection = self.connection;
+        let mut statement =
+            connection.prepare_cached("SELECT network, type FROM ids WHERE key = ?1 LIMIT 1")?;
+        let mut rows = statement.query([key])?;
+        let Some(row) = rows.next()? else {
+            return Err(StoreError::invalid(format!("key {key} is not in this store")));
+        };
+        let kind = (
+            self.memory.name(row.get_ref(0)?)?,
+            self.memory.name(row.get_ref(1)?)?,
+        );
+        self.kinds.insert(key, kind.clone());
+        Ok(kind)
+    }
+
+    /// The table in which objects of the key's type are kept.
+    pub(super) fn table_of(&mut self, key: i64) -> Result<Table, StoreError> {
+        let kind = self.kind_of(key)?;
+        if let Some(table) = self.memory.types.get(&kind) {
+            return Ok(*table);
+        }
+        // No object of this type was described yet: its name is all there is to go by.
+        Ok(match &*kind.1 {
+            "user" => Table::Users,
+            "status" => Table::Statuses,
+            "comment" => Table::Comments,
+            "tag" => Table::Tags,
+            _ => Table::Objects,
+        })
+    }
+
+    pub(super) fn learn_table(
+        &mut self,
+        network: &Name,
+        kind: &Name,
+        table: Table,
+    ) -> Result<(), StoreError> {
+        let place = (network.clone(), kind.clone());
+        if self.memory.types.get(&place) == Some(&table) {
+            return Ok(());
+        }
+        self.execute(
+            "INSERT INTO types(network, type, table_name) VALUES (?1, ?2, ?3)
+             ON CONFLICT DO UPDATE SET table_name = excluded.table_name",
+            (&**network, &**kind, table.name()),
+        )?;
+        self.memory.types.insert(place, table);
+        Ok(())
+    }
+
+    pub(super) fn followed(&self, key: Key) -> i64 {
+        self.memory.follow(key.0)
+    }
+}
