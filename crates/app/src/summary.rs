@@ -98,5 +98,7 @@ pub(crate) fn ending(report: &CrawlReport, seconds: f64) -> String {
 
 /// One budget of the ledger, for people.
 pub(crate) fn budget_line(usage: &BudgetUsage) -> String {
-    format!("{}: {} of {} used in this window", usage.budget.0, usage.used, usage.limit)
+    let spent = usage.granted + usage.carried + usage.foreign;
+    let limit = usage.limit.map_or_else(|| "?".to_owned(), |limit| limit.to_string());
+    format!("{}: {spent} of {limit} used in this window", usage.budget.0)
 }

@@ -1,18 +1,20 @@
 //! The three clocks of a running crawl.
 
 use kittiwake_model::{ClockSpec, LimitTime, RealTime, WorldTime};
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Reads the machine's clock through the function it was given, and computes the others.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Clock {
     spec: ClockSpec,
-    real_now: fn() -> RealTime,
+    real_now: Arc<dyn Fn() -> RealTime + Send + Sync>,
 }
 
 impl Clock {
-    pub fn new(spec: ClockSpec, real_now: fn() -> RealTime) -> Self {
-        Self { spec, real_now }
+    pub fn new(spec: ClockSpec, real_now: impl Fn() -> RealTime + Send + Sync + 'static) -> Self {
+        Self { spec, real_now: Arc::new(real_now) }
     }
 
     pub fn real(&self) -> RealTime {
@@ -38,5 +40,11 @@ impl Clock {
         let rate = self.spec.world.rate;
         let wait_us = then.since_us(self.world()).max(0);
         (rate > 0.0).then(|| Duration::from_micros((wait_us as f64 / rate) as u64))
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Clock").field("spec", &self.spec).finish_non_exhaustive()
     }
 }

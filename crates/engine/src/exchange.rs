@@ -173,10 +173,10 @@ impl Shop {
             };
             let target = if hops.len() < HOPS_MAX { url.join(&location).ok() } else { None };
             let Some(target) = target.filter(|target| matches!(target.scheme(), "http" | "https")) else {
-                let reading = ended(OutcomeCode::BadRequest, format!("http {status}: redirect that leads nowhere"));
+                let reading = Reading::of(OutcomeCode::BadRequest, format!("http {status}: redirect that leads nowhere"));
                 return Ok(Some(heard(reading, Some(status), bytes)));
             };
-            let hop = heard(ended(OutcomeCode::Ok, format!("http {status}: redirect")), Some(status), bytes);
+            let hop = heard(Reading::of(OutcomeCode::Ok, format!("http {status}: redirect")), Some(status), bytes);
             hops.push(Commit {
                 at: observed,
                 log: Some(self.log_row(work, &hop)),
@@ -482,20 +482,15 @@ fn redirect(response: &Response) -> Option<String> {
         .flatten()
 }
 
-/// A reading that brought nothing.
-fn ended(outcome: OutcomeCode, reason: String) -> Reading {
-    Reading { outcome, reason, ..Reading::default() }
-}
-
 /// What a failed fetch amounts to, and whether the host itself is out of reach.
 fn failure(error: &FetchError) -> (Reading, bool) {
     let reason = error.to_string();
     match error.kind() {
-        FetchErrorKind::HostDown => (ended(OutcomeCode::HostDown, reason), true),
-        FetchErrorKind::Transient => (ended(OutcomeCode::Transient, reason), false),
-        FetchErrorKind::TooLarge => (ended(OutcomeCode::TooMuchData, reason), false),
-        FetchErrorKind::AddressRefused => (ended(OutcomeCode::Forbidden, reason), false),
-        FetchErrorKind::Invalid => (ended(OutcomeCode::BadRequest, reason), false),
+        FetchErrorKind::HostDown => (Reading::of(OutcomeCode::HostDown, reason), true),
+        FetchErrorKind::Transient => (Reading::of(OutcomeCode::Transient, reason), false),
+        FetchErrorKind::TooLarge => (Reading::of(OutcomeCode::TooMuchData, reason), false),
+        FetchErrorKind::AddressRefused => (Reading::of(OutcomeCode::Forbidden, reason), false),
+        FetchErrorKind::Invalid => (Reading::of(OutcomeCode::BadRequest, reason), false),
     }
 }
 

@@ -384,3 +384,7 @@ impl Pocket {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "permits_test.rs"]
+mod tests;

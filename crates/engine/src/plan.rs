@@ -35,10 +35,9 @@ impl Shop {
 
     /// The call that comes next for the tasks: the step itself, or the question by which id this
     /// host knows the subject.
-    pub(crate) fn call(&self, tasks: &[TaskRecord], step: Step) -> Result<Call, RequestError> {
+    pub(crate) fn call(&self, query: &Query, tasks: &[TaskRecord], step: Step) -> Result<Call, RequestError> {
         let network = &self.settings.network;
         let identities: Vec<_> = tasks.iter().map(|task| &task.identity).collect();
-        let query = network.query(&step.query).ok_or(RequestError::UnknownQuery)?;
         let missing = match network.request(&self.ask(query, &identities, &step.page)) {
             Ok(plan) => {
                 let budgets = self.budget_ids(&plan.budgets);

@@ -200,7 +200,8 @@ impl Scheduler {
         else {
             return self.nothing_to_ask(lane, tasks).await;
         };
-        let call = match self.shop.call(&tasks, step) {
+        let shop = Arc::clone(&self.shop);
+        let call = match shop.call(shop.query(&step)?, &tasks, step) {
             Ok(call) => call,
             Err(error) => return self.unaskable(lane, tasks, &error).await,
         };

@@ -85,9 +85,8 @@ pub(crate) fn read_rfc3339(text: &str) -> Option<(i64, bool)> {
     let (fraction_us, rest) = read_fraction(rest);
     let offset_s = read_offset(rest)?;
     let seconds = hour * 3_600 + minute * 60 + second - offset_s;
-    let day_us = clamp_days(day).0;
-    let (at_us, moved) = clamp_us(day_us.saturating_add(seconds * SECOND_US + fraction_us));
-    Some((at_us, moved || clamp_days(day).1))
+    let day_us = day.saturating_mul(DAY_US);
+    Some(clamp_us(day_us.saturating_add(seconds * SECOND_US + fraction_us)))
 }
 
 /// Days since 1970 of the date at the start of `text`, and what follows it.

@@ -19,6 +19,9 @@ use crate::mastodon::{AccountCache, Answer, Asking, Params, Problem, Renderer, R
 use crate::probe;
 use crate::world::World;
 
+/// Longer tokens are no tokens.
+const TOKEN_LENGTH_MAX: usize = 256;
+
 /// Everything requests share.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -132,7 +135,7 @@ fn caller(headers: &HeaderMap, peer: SocketAddr) -> (Caller, bool) {
         .ok()
         .and_then(|text| text.strip_prefix("Bearer "))
     {
-        Some(token) if !token.is_empty() && !token.starts_with("bad") => {
+        Some(token) if is_token(token) => {
             let user = token.split_once(':').map_or(token, |(user, _)| user);
             (
                 Caller::Token {
@@ -144,6 +147,10 @@ fn caller(headers: &HeaderMap, peer: SocketAddr) -> (Caller, bool) {
         }
         _ => (anonymous(), false),
     }
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.len() <= TOKEN_LENGTH_MAX && !text.starts_with("bad")
 }
 
 fn credential(caller: &Caller) -> String {

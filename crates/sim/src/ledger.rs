@@ -12,6 +12,8 @@ use crate::limits::Bucket;
 
 /// Different calls that are told apart.
 const ENTRIES_MAX: usize = 2_000_000;
+/// What the texts of all entries may take together.
+const ENTRIES_BYTES_MAX: usize = 1 << 29;
 /// Calls that are kept in order.
 const CALLS_MAX: usize = 4_000_000;
 const VIOLATIONS_MAX: usize = 10_000;
@@ -30,6 +32,12 @@ pub(crate) struct Asked {
     pub(crate) credential: String,
 }
 
+impl Asked {
+    const fn bytes(&self) -> usize {
+        self.subject.len() + self.cursor.len() + self.target.len() + self.credential.len()
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct CallRecord {
     real_us: i64,
@@ -45,7 +53,7 @@ pub(crate) struct Violation {
     limit_us: i64,
     bucket: Bucket,
     #[serde(flatten)]
-    asked: Asked,
+    asked: Arc<Asked>,
 }
 
 #[derive(Debug, Serialize)]
@@ -66,10 +74,13 @@ pub(crate) struct CallRow<'a> {
     status: u16,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Ledger {
+    entries_max: usize,
+    calls_max: usize,
     total: u64,
     entries: Vec<(Arc<Asked>, u64)>,
+    entries_bytes: usize,
     entry_of: HashMap<Arc<Asked>, u32>,
     calls: Vec<CallRecord>,
     overflow: u64,
@@ -81,7 +92,28 @@ pub(crate) struct Ledger {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entered(u64);
 
+impl Default for Ledger {
+    fn default() -> Self {
+        Self::with_caps(ENTRIES_MAX, CALLS_MAX)
+    }
+}
+
 impl Ledger {
+    fn with_caps(entries_max: usize, calls_max: usize) -> Self {
+        Self {
+            entries_max,
+            calls_max,
+            total: 0,
+            entries: Vec::new(),
+            entries_bytes: 0,
+            entry_of: HashMap::new(),
+            calls: Vec::new(),
+            overflow: 0,
+            violations: Vec::new(),
+            violations_total: 0,
+        }
+    }
+
     /// Enters a call at the moment it arrived.
     pub(crate) fn enter(
         &mut self,
@@ -92,21 +124,25 @@ impl Ledger {
     ) -> Entered {
         let seq = self.total;
         self.total += 1;
+        let entry = self.entry(asked);
         if let Some(bucket) = refused_by {
             self.violations_total += 1;
-            if self.violations.len() < VIOLATIONS_MAX {
-                let asked = asked.clone();
+            if let Some(entry) = entry
+                && self.violations.len() < VIOLATIONS_MAX
+            {
+                let asked = Arc::clone(&self.entries[entry as usize].0);
+                let limit_us = limit.micros();
                 self.violations.push(Violation {
                     seq,
-                    limit_us: limit.micros(),
+                    limit_us,
                     bucket,
                     asked,
                 });
             }
         }
-        match self.entry(asked) {
+        match entry {
             // Sequence numbers are places in the list, so nothing follows a call left out.
-            Some(entry) if self.overflow == 0 && self.calls.len() < CALLS_MAX => {
+            Some(entry) if self.overflow == 0 && self.calls.len() < self.calls_max => {
                 let (real_us, limit_us) = (real.micros(), limit.micros());
                 self.calls.push(CallRecord {
                     real_us,
@@ -168,9 +204,12 @@ impl Ledger {
             self.entries[entry as usize].1 += 1;
             return Some(entry);
         }
-        if self.entries.len() >= ENTRIES_MAX {
+        let bytes = asked.bytes();
+        if self.entries.len() >= self.entries_max || self.entries_bytes + bytes > ENTRIES_BYTES_MAX
+        {
             return None;
         }
+        self.entries_bytes += bytes;
         let entry = self.entries.len() as u32;
         let asked = Arc::new(asked);
         self.entries.push((Arc::clone(&asked), 1));
@@ -219,5 +258,17 @@ mod tests {
             (ledger.total(), ledger.overflow(), ledger.violations().1),
             (4, 0, 1)
         );
+    }
+
+    #[test]
+    fn beyond_the_caps_calls_are_counted_but_not_kept() {
+        let mut ledger = Ledger::with_caps(1, 3);
+        for subject in ["1", "2", "1"] {
+            let entered = ledger.enter(asked(subject), RealTime(5), LimitTime(6), None);
+            ledger.answered(entered, 200);
+        }
+        assert_eq!((ledger.total(), ledger.overflow()), (3, 2));
+        assert_eq!(ledger.calls(None, 10).len(), 1);
+        assert_eq!(ledger.entries().map(|row| row.count).sum::<u64>(), 2);
     }
 }

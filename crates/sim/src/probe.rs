@@ -1,5 +1,12 @@
 //! `/_sim`: what the network knows about itself and about its callers. Neither limited nor entered
 //! in the ledger.
+//!
+//! - `/_sim/clock`: origin and rate of the clocks, as `ClockSpec`
+//! - `/_sim/ledger`: `total` calls; `calls` summed up by query, subject, cursor, target and
+//!   credential (left off with `?calls=0`); `windows` of every bucket; `violations`
+//! - `/_sim/ledger/calls?after=SEQ&limit=N`: every call in the order of arrival, as JSON lines
+//! - `/_sim/truth/TABLE?after=TOKEN&limit=N&at_us=T`: the ground truth, now or at another time, as
+//!   JSON lines; `after` is the last line's `_after`, an empty answer is the end
 
 use std::sync::Arc;
 
@@ -84,7 +91,11 @@ fn truth(shared: &Shared, table: Table, params: &Params) -> Response {
         table,
         after: params.get("after"),
         limit: params.number("limit"),
-        at_us: shared.clock.world().micros(),
+        // A fixed time keeps a walk over many pages whole while the world moves on.
+        at_us: params
+            .number("at_us")
+            .and_then(|at_us| i64::try_from(at_us).ok())
+            .unwrap_or_else(|| shared.clock.world().micros()),
     };
     truth::page(&shared.world, asked).map_or_else(
         || problem(400, "`after` is not a token of this table"),

@@ -1,7 +1,7 @@
 //! Starting and stopping the network.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::clock::{Clock, machine_now_us};
 use crate::http::{self, Shared};
+use crate::mastodon::AccountCache;
 use crate::world::World;
 use crate::{SimConfig, SimError};
 
@@ -45,8 +46,8 @@ pub async fn serve(config: SimConfig) -> Result<Server, SimError> {
         clock,
         limits: config.limits,
         latency: Duration::from_millis(config.latency_ms),
-        accounts: Default::default(),
-        books: Default::default(),
+        accounts: AccountCache::default(),
+        books: Mutex::default(),
     });
     let router = http::router(Arc::clone(&shared));
     let service = router.into_make_service_with_connect_info::<SocketAddr>();
@@ -111,7 +112,7 @@ impl Server {
     pub async fn shutdown(self) {
         let Self { stop, mut task, .. } = self;
         // The task may be over already; then there is nothing left to stop.
-        drop(stop.send(()));
+        let _ = stop.send(());
         if tokio::time::timeout(SHUTDOWN_WAIT, &mut task)
             .await
             .is_err()

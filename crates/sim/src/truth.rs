@@ -7,9 +7,9 @@ use std::str::FromStr;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::mastodon::{account_uri, account_url, status_uri};
-use crate::world::time::DAY_US;
-use crate::world::{Link, Post, Standing, TAGS, World};
+use crate::mastodon::{account_uri, account_url, status_uri, status_url};
+use crate::world::time::{DAY_US, iso_day};
+use crate::world::{Draft, Link, Post, Standing, TAGS, World};
 
 const LINES_DEFAULT: usize = 1_000;
 const LINES_MAX: usize = 10_000;
@@ -150,10 +150,12 @@ impl Teller<'_> {
         status_uri(self.world.account_id(post.user()), post)
     }
 
-    fn uri_of_id(&self, post_id: u64) -> Option<String> {
-        self.world
-            .post_with_id(post_id)
-            .map(|post| self.post_uri(&post))
+    /// What replies and reposts point at is never itself a repost.
+    fn target_uri(&self, target: Draft) -> String {
+        self.post_uri(&Post {
+            draft: target,
+            link: Link::None,
+        })
     }
 
     fn user(&self, user: u64) -> Value {
@@ -181,6 +183,9 @@ impl Teller<'_> {
             "bot": traits.is_bot && !is_banned,
             "locked": traits.is_locked && !is_banned,
             "note": note,
+            "discoverable": if is_banned { Some(false) } else { traits.discoverable },
+            "indexable": traits.is_indexable && !is_banned,
+            "last_status_at": counts.last_post_day.map(iso_day),
             "suspended": is_banned,
             "gone": standing == Standing::Gone,
             "_after": format!("{user}-0"),
@@ -231,7 +236,7 @@ impl Teller<'_> {
         let counts = world.reaction_counts(post, self.at_us);
         let parent = world.parent(post, self.at_us);
         let repost_of = match post.link {
-            Link::Repost(target) => self.uri_of_id(target.id()),
+            Link::Repost(target) => Some(self.target_uri(target)),
             Link::None | Link::Reply(_) => None,
         };
         Some(json!({
@@ -245,8 +250,9 @@ impl Teller<'_> {
             "visibility": content.visibility,
             "sensitive": content.is_sensitive,
             "spoiler_text": content.spoiler_text,
-            "reply_to": parent.and_then(|parent| self.uri_of_id(parent.id())),
+            "reply_to": parent.map(|parent| self.target_uri(parent)),
             "repost_of": repost_of,
+            "url": status_url(&world.username(post.user(), self.at_us), post),
             "replies": counts.replies,
             "reposts": counts.reposts,
             "likes": counts.likes,
@@ -262,7 +268,7 @@ impl Teller<'_> {
         let root = self.world.root(post, self.at_us);
         Some(json!({
             "status": self.post_uri(post),
-            "parent": self.uri_of_id(parent.id())?,
+            "parent": self.target_uri(parent),
             "root": self.post_uri(&root),
             "author": self.uri(post.user()),
         }))

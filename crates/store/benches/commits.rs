@@ -1,1 +1,291 @@
-fn main() {}
+//! Commits and rows per second of the store, one committer against many.
+//!
+//! Each commit is what one page of a timeline brings: 40 new statuses by authors drawn from a
+//! Zipf distribution, their authors' cards, a log row, an outcome and a cursor.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    missing_debug_implementations,
+    reason = "a benchmark prints, and stops at the first surprise"
+)]
+
+use kittiwake_model::{
+    Alias, Commit, Cursor, CursorState, Group, Identity, Key, LogRow, Name, Object, Outcome,
+    OutcomeCode, RealTime, Reference, Standing, Table, Value, WorldTime,
+};
+use kittiwake_store::{OpenMode, SqliteStore, Store};
+use std::sync::Arc;
+use std::time::Instant;
+
+const PAGES: usize = 1_500;
+const STATUSES: usize = 40;
+const AUTHORS: usize = 20_000;
+
+/// Authors by Zipf's law, drawn by walking the sums.
+struct Zipf(Vec<f64>);
+
+impl Zipf {
+    fn new(count: usize) -> Self {
+        let mut sum = 0.0;
+        Self(
+            (1..=count)
+                .map(|rank| {
+                    sum += 1.0 / rank as f64;
+                    sum
+                })
+                .collect(),
+        )
+    }
+
+    fn draw(&self, random: u64) -> usize {
+        let total = self.0.last().copied().unwrap_or(1.0);
+        let at = (random >> 11) as f64 / (1_u64 << 53) as f64 * total;
+        self.0.partition_point(|sum| *sum < at)
+    }
+}
+
+fn mix(number: u64) -> u64 {
+    let mut mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    mixed ^ (mixed >> 32)
+}
+
+fn identity(kind: &Name, uri: String, local: String, handle: Option<String>) -> Identity {
+    let mut aliases = vec![Alias {
+        name: "id".into(),
+        id: local,
+        host: "example.social".to_owned(),
+        movable: false,
+    }];
+    aliases.extend(handle.map(|id| Alias {
+        name: "handle".into(),
+        id,
+        host: String::new(),
+        movable: true,
+    }));
+    Identity {
+        network: "mastodon".into(),
+        kind: kind.clone(),
+        canonical: Some(uri),
+        aliases,
+    }
+}
+
+struct Words {
+    user: Name,
+    status: Name,
+    card: Name,
+    content: Name,
+    counts: Name,
+    fields: Vec<Name>,
+}
+
+impl Words {
+    fn new() -> Self {
+        Self {
+            user: "user".into(),
+            status: "status".into(),
+            card: "card".into(),
+            content: "content".into(),
+            counts: "counts".into(),
+            fields: [
+                "handle",
+                "display_name",
+                "url",
+                "author",
+                "created_us",
+                "text",
+                "html",
+                "language",
+                "visibility",
+                "is_sensitive",
+                "replies_count",
+                "reposts_count",
+                "likes_count",
+            ]
+            .map(Name::from)
+            .to_vec(),
+        }
+    }
+
+    fn field(&self, place: usize, value: Value) -> (Name, Value) {
+        (self.fields[place].clone(), value)
+    }
+
+    fn author(&self, number: usize) -> Object {
+        let handle = format!("user{number}@example.social");
+        let uri = format!("https://example.social/users/user{number}");
+        Object {
+            identity: identity(
+                &self.user,
+                uri.clone(),
+                format!("{}", 109_000_000 + number),
+                Some(handle.clone()),
+            ),
+            known_as: None,
+            table: Table::Users,
+            groups: vec![Group {
+                name: self.card.clone(),
+                fields: vec![
+                    self.field(0, Value::Text(handle)),
+                    self.field(1, Value::Text(format!("User {number}"))),
+                    self.field(2, Value::Text(uri)),
+                ],
+            }],
+            standing: Standing::Present,
+        }
+    }
+
+    fn status(&self, number: u64, author: u32) -> Object {
+        let text = format!("{number} says what a post of ordinary length says. ").repeat(3);
+        Object {
+            identity: identity(
+                &self.status,
+                format!("https://example.social/users/x/statuses/{number}"),
+                format!("{number}"),
+                None,
+            ),
+            known_as: None,
+            table: Table::Statuses,
+            groups: vec![
+                Group {
+                    name: self.content.clone(),
+                    fields: vec![
+                        self.field(3, Value::Object(Reference::Object(author))),
+                        self.field(
+                            4,
+                            Value::Time {
+                                at_us: 1_700_000_000_000_000 + (mix(number) % 1_000_000_000) as i64,
+                                clamped: false,
+                            },
+                        ),
+                        self.field(6, Value::Text(format!("<p>{text}</p>"))),
+                        self.field(5, Value::Text(text)),
+                        self.field(7, Value::Text("en".to_owned())),
+                        self.field(8, Value::Text("public".to_owned())),
+                        self.field(9, Value::Bool(false)),
+                    ],
+                },
+                Group {
+                    name: self.counts.clone(),
+                    fields: vec![
+                        self.field(10, Value::Int((number % 7) as i64)),
+                        self.field(11, Value::Int((number % 5) as i64)),
+                        self.field(12, Value::Int((number % 11) as i64)),
+                    ],
+                },
+            ],
+            standing: Standing::Present,
+        }
+    }
+}
+
+fn log_row() -> LogRow {
+    LogRow {
+        query: "timeline".into(),
+        subjects: vec![Key(1)],
+        target: "/api/v1/accounts/1/statuses?limit=40".to_owned(),
+        cursor: String::new(),
+        credential: "anonymous".to_owned(),
+        node: "here".to_owned(),
+        status: Some(200),
+        outcome: OutcomeCode::Ok,
+        reason: String::new(),
+        scheduled: RealTime(1),
+        sent: RealTime(2),
+        answered: RealTime(3),
+        budgets: vec!["ip".into()],
+        rank_us: 1,
+        seed_us: 1,
+        bytes: 60_000,
+        mended: 0,
+        definition: "digest".into(),
+    }
+}
+
+fn page(words: &Words, zipf: &Zipf, number: usize) -> Commit {
+    let mut objects = Vec::with_capacity(2 * STATUSES);
+    for place in 0..STATUSES {
+        let id = (number * STATUSES + place) as u64;
+        objects.push(words.author(zipf.draw(mix(id))));
+        objects.push(words.status(110_000_000_000 + id, (2 * place) as u32));
+    }
+    Commit {
+        at: WorldTime(1_800_000_000_000_000 + number as i64),
+        log: Some(log_row()),
+        objects,
+        outcomes: vec![Outcome {
+            subject: Key(1),
+            query: "timeline".into(),
+            code: OutcomeCode::Ok,
+            reason: String::new(),
+        }],
+        cursors: vec![Cursor {
+            subject: Key(1),
+            query: "timeline".into(),
+            walk: 1,
+            digest: "paging".into(),
+            pages: number as u32,
+            state: CursorState::Next(format!("max_id={number}")),
+            checkpoint: None,
+            mark_next: None,
+            mark: None,
+            started: WorldTime(1),
+        }],
+        ..Commit::default()
+    }
+}
+
+async fn measure(committers: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let store =
+        Arc::new(SqliteStore::open(&folder.path().join("crawl.db"), OpenMode::Crawl).unwrap());
+    let (words, zipf) = (Words::new(), Zipf::new(AUTHORS));
+    // A subject for the outcome and the cursor.
+    let first = Commit {
+        objects: vec![words.author(0)],
+        ..Commit::default()
+    };
+    store.commit(vec![first]).await.unwrap();
+    let mut shares: Vec<Vec<Commit>> = vec![Vec::new(); committers];
+    for number in 0..PAGES {
+        shares[number % committers].push(page(&words, &zipf, number));
+    }
+    let started = Instant::now();
+    let tasks: Vec<_> = shares
+        .into_iter()
+        .map(|share| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                for one in share {
+                    store.commit(vec![one]).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let summary = store.summary().await.unwrap();
+    let rows: u64 = summary.rows.values().sum();
+    println!(
+        "sqlite, {committers:>2} committers: {:>6.0} commits/s, {:>7.0} statuses/s, {:>7.0} rows/s \
+         ({PAGES} pages of {STATUSES}, {rows} rows in all tables, {seconds:.2} s)",
+        PAGES as f64 / seconds,
+        summary.rows["statuses"] as f64 / seconds,
+        rows as f64 / seconds,
+    );
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        measure(1).await;
+        measure(16).await;
+    });
+}

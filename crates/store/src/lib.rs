@@ -6,10 +6,13 @@
 
 mod error;
 pub mod ledger;
+mod record;
 pub mod sqlite;
 pub mod suite;
 
 pub use error::{StoreError, StoreErrorKind};
+pub use ledger::{Acquired, BudgetUsage, Carry, Closing, Ledger, Want};
+pub use sqlite::{OpenMode, SqliteStore};
 
 use kittiwake_model::{Commit, CommitReport, Cursor, FrontierRow, Identity, Key, Name, RunRecord};
 use std::collections::BTreeMap;
@@ -20,14 +23,18 @@ use std::pin::Pin;
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// One crawl, kept.
-pub trait Store: Send + Sync {
+pub trait Store: std::fmt::Debug + Send + Sync {
     /// Writes the commits, each whole, in one or more transactions, and returns when they are
     /// durable. The only way to write. Commits of concurrent callers are grouped.
     fn commit(&self, commits: Vec<Commit>) -> StoreFuture<'_, Vec<CommitReport>>;
 
     /// The next `limit` frontier rows after `after`, in the order of (subject, robot): for
     /// building the order index in bounded steps.
-    fn frontier(&self, after: Option<(Key, Name)>, limit: usize) -> StoreFuture<'_, Vec<FrontierRow>>;
+    fn frontier(
+        &self,
+        after: Option<(Key, Name)>,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<FrontierRow>>;
 
     /// Everything a visit needs to know of these tasks, in the same order; `None` for a task
     /// whose row is not there (any more).

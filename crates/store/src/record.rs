@@ -81,7 +81,8 @@ pub(crate) fn normalise(table: Table, field: &str, value: Value) -> Value {
         Value::Json(mut text) => {
             clean_text(&mut text);
             // What is not JSON would make the whole of `extra` unreadable.
-            if serde_json::from_str::<&RawValue>(&text).is_ok_and(|raw| raw.get().len() == text.len())
+            if serde_json::from_str::<&RawValue>(&text)
+                .is_ok_and(|raw| raw.get().len() == text.len())
             {
                 Value::Json(text)
             } else {
@@ -304,7 +305,8 @@ fn value_of(raw: &RawValue, kind: Option<FieldKind>) -> Result<Value, serde_json
             Some(b'n') | None => Value::Null,
             Some(_) => match text.parse::<i64>() {
                 Ok(number) => Value::Int(number),
-                Err(_) => Value::Float(serde_json::from_str(text)?),
+                // The standard library reads every digit; the JSON reader rounds.
+                Err(_) => text.parse().map_or(Value::Null, Value::Float),
             },
         },
     })

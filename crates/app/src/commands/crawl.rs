@@ -29,7 +29,10 @@ const GUARD: Duration = Duration::from_secs(1);
 const GUARD_LOOPBACK: Duration = Duration::from_millis(2);
 /// How long a host may be out of reach before a crawl gives up.
 const HOST_PATIENCE: Duration = Duration::from_secs(600);
+/// The first pause before a failed call is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// A server of one's own needs no politeness.
+const RETRY_PAUSE_LOOPBACK: Duration = Duration::from_millis(20);
 const SEEDS_MAX: usize = 10_000_000;
 
 pub(crate) async fn run(arguments: CrawlArguments) -> Result<ExitCode, Failure> {
@@ -235,7 +238,7 @@ fn settings(arguments: &CrawlArguments, place: Place, spec: &ClockSpec) -> Resul
         credential,
         clock_source,
         host_patience: HOST_PATIENCE,
-        retry_pause: RETRY_PAUSE,
+        retry_pause: if loopback { RETRY_PAUSE_LOOPBACK } else { RETRY_PAUSE },
         keep_raw: arguments.raw,
         network: Arc::new(network),
     })

@@ -8,7 +8,7 @@ mod check;
 mod run;
 mod uses;
 
-pub(crate) use run::{Expression, ExpressionFault};
+pub(crate) use run::Expression;
 
 /// The functions that expressions may call, with how many arguments. `docs/definition-format.md`
 /// lists them.

@@ -67,7 +67,11 @@ impl Expression {
             .with_funs(functions())
             .with_global_vars([HOST_VARIABLE])
             .compile(modules)
-            .map_err(|_| "it names something that is not there".to_owned())?;
+            .map_err(|errors| {
+                let names = errors.iter().flat_map(|(_, faults)| faults);
+                let names: Vec<&str> = names.map(|(name, _)| *name).collect();
+                format!("it names something that is not there: {}", names.join(", "))
+            })?;
         Ok(Self {
             text: text.to_owned(),
             filter,
@@ -153,6 +157,10 @@ fn definitions() -> impl Iterator<Item = Def<&'static str>> {
     ];
     let is_needed = |definition: &Def<&'static str>| {
         let name = definition.name;
+        // The other `split` is one of regular expressions.
+        if name == "split" && definition.args.len() > 1 {
+            return false;
+        }
         PARTS.contains(&name) || FUNCTIONS.iter().any(|(known, _)| *known == name)
     };
     jaq_core::defs()
@@ -163,7 +171,6 @@ fn definitions() -> impl Iterator<Item = Def<&'static str>> {
 }
 
 fn functions() -> impl Iterator<Item = jaq_core::native::Fun<Data>> {
-    const REFUSED: &[&str] = &["halt", "range", "fromjson", "path", "path_value", "repeat"];
     let to_number: (&'static str, _, RunPtr<Data>) = ("tonumber", v(0), |cv| {
         bome(match cv.1 {
             number @ Val::Num(_) => Ok(number),
@@ -177,8 +184,7 @@ fn functions() -> impl Iterator<Item = jaq_core::native::Fun<Data>> {
     jaq_core::funs::<Data>()
         .chain(jaq_std::base_funs::<Data>())
         .chain(jaq_json::funs::<Data>())
-        .filter(|(name, ..)| !REFUSED.contains(name))
-        .chain(std::iter::once(native(to_number)))
+        .chain(std::iter::once(native::<Data>(to_number)))
 }
 
 #[cfg(test)]

@@ -16,14 +16,14 @@ const STATUSES_PER_BATCH_MAX: usize = 20;
 const ACCOUNTS_PER_PAGE: usize = 40;
 const STATUSES_PER_PAGE: usize = 20;
 const THREAD_ANONYMOUS: ThreadLimits = ThreadLimits {
-    ancestors_max: 40,
-    descendants_max: 60,
-    depth_max: 20,
+    ancestors: 40,
+    descendants: 60,
+    depth: 20,
 };
 const THREAD_SIGNED_IN: ThreadLimits = ThreadLimits {
-    ancestors_max: 4_096,
-    descendants_max: 4_096,
-    depth_max: 4_096,
+    ancestors: 4_096,
+    descendants: 4_096,
+    depth: 4_096,
 };
 
 /// A request as far as an answer depends on it.
@@ -52,12 +52,12 @@ impl Renderer<'_> {
             Route::Account { id } => self.account_by_id(id),
             Route::Accounts { ids } => self.accounts_by_ids(ids),
             Route::Following { id } => {
-                let user = self.user(id)?;
+                let user = self.present_user(id)?;
                 let edges = self.world.following_at(user, self.at_us);
                 self.follow_page(asking, edges, |edge| edge.target)
             }
             Route::Followers { id } => {
-                let user = self.user(id)?;
+                let user = self.present_user(id)?;
                 let edges = self.world.followers_at(user, self.at_us);
                 self.follow_page(asking, edges, |edge| edge.source)
             }
@@ -89,18 +89,11 @@ impl Renderer<'_> {
             .world
             .user_named(username, self.at_us)
             .ok_or(Problem::NoSuchRecord)?;
-        self.shown_account(user)
+        Ok(Answer::json(&self.account(self.present(user)?)?))
     }
 
     fn account_by_id(&self, id: &str) -> Result<Answer, Problem> {
-        self.shown_account(self.user(id)?)
-    }
-
-    fn shown_account(&self, user: u64) -> Result<Answer, Problem> {
-        if self.world.standing(user, self.at_us) == Standing::Gone {
-            return Err(Problem::Gone);
-        }
-        Ok(Answer::json(&self.account(user)?))
+        Ok(Answer::json(&self.account(self.present_user(id)?)?))
     }
 
     /// Ids that stand for nobody, or nobody any more, are left out without a word.
@@ -154,7 +147,7 @@ impl Renderer<'_> {
     }
 
     fn timeline(&self, asking: Asking<'_>, id: &str) -> Result<Answer, Problem> {
-        let user = self.user(id)?;
+        let user = self.present_user(id)?;
         let bounds = Bounds::read(asking.params, STATUSES_PER_PAGE);
         let page = self.timeline_page(user, bounds, asking.params);
         let base = LinkBase {
@@ -216,9 +209,7 @@ impl Renderer<'_> {
         } else {
             THREAD_ANONYMOUS
         };
-        let ancestors = self
-            .world
-            .ancestors(&post, self.at_us, limits.ancestors_max);
+        let ancestors = self.world.ancestors(&post, self.at_us, limits.ancestors);
         let descendants = self.world.descendants(&post, self.at_us, limits);
         Ok(Answer::json(&Context {
             ancestors: self.statuses(&ancestors)?,
@@ -247,10 +238,18 @@ impl Renderer<'_> {
         })
     }
 
-    fn user(&self, id: &str) -> Result<u64, Problem> {
-        ids::parse(id)
-            .and_then(|id| self.world.user_with_id(id))
-            .ok_or(Problem::NoSuchRecord)
+    fn present_user(&self, id: &str) -> Result<u64, Problem> {
+        let user = ids::parse(id).and_then(|id| self.world.user_with_id(id));
+        self.present(user.ok_or(Problem::NoSuchRecord)?)
+    }
+
+    /// Nothing is told of an account that was deleted. One that is only suspended is still named,
+    /// and its lists are empty.
+    fn present(&self, user: u64) -> Result<u64, Problem> {
+        match self.world.standing(user, self.at_us) {
+            Standing::Gone => Err(Problem::Gone),
+            Standing::Active | Standing::Suspended => Ok(user),
+        }
     }
 
     fn post(&self, id: &str) -> Result<Post, Problem> {

@@ -11,7 +11,7 @@ mod render;
 mod route;
 
 pub(crate) use answer::{Answer, Problem};
-pub(crate) use entities::{account_uri, account_url, status_uri};
+pub(crate) use entities::{account_uri, account_url, status_uri, status_url};
 pub(crate) use lists::Asking;
 pub(crate) use paging::is_paging;
 pub(crate) use render::{AccountCache, Renderer};

@@ -27,7 +27,7 @@ pub(crate) struct Degrees {
     stubs: u64,
 }
 
-/// No level is rarer than this many times the first, however many users there are.
+/// Bounds the levels, whatever shape is asked for.
 const LEVELS_MAX: usize = 40;
 
 impl Degrees {
@@ -45,13 +45,13 @@ impl Degrees {
         let mut first_rank = 0;
         let mut first_stub = 0;
         for &(degree, weight) in steps.iter().rev() {
-            let share = u128::from(users) * u128::from(weight) / u128::from(weight_sum);
+            let members = u128::from(users) * u128::from(weight) / u128::from(weight_sum);
             // What rounding left over belongs to the most common level, which comes last.
             let is_last = degree == shape.degree_min;
             let ranks = if is_last {
                 users - first_rank
             } else {
-                share as u64
+                members as u64
             };
             if ranks > 0 || is_last {
                 levels.push(Level {

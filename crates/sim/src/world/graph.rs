@@ -205,6 +205,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
         #[test]
         fn an_edge_is_listed_at_its_other_end(seed: u64, users in 2_u64..100_000_000, share in 0.0..1.0_f64) {
             let graph = Graph::new(seed, users, ANCHOR_S);

@@ -42,6 +42,11 @@ pub(crate) fn status_id(at_s: i64, user: u64, ordinal: u32) -> u64 {
     (seconds_part(at_s) << BELOW_SECOND_BITS) | (user << ORDINAL_BITS) | ordinal_part
 }
 
+/// Unique because a post has its second for itself and no more than 32 pictures.
+pub(crate) const fn media_id(status_id: u64, place: u64) -> u64 {
+    (status_id >> ORDINAL_BITS << ORDINAL_BITS) | place
+}
+
 /// The second and the user a post's id was made from.
 pub(crate) const fn status_id_parts(id: u64) -> (i64, u64) {
     let user = (id >> ORDINAL_BITS) & (USERS_MAX - 1);

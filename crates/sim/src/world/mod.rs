@@ -24,7 +24,7 @@ use thiserror::Error;
 pub(crate) use block::Like;
 pub(crate) use graph::Follow;
 pub(crate) use people::{Field as ProfileField, Standing};
-pub(crate) use posts::{Link, Post};
+pub(crate) use posts::{Draft, Link, Post};
 pub(crate) use text::{Media, tag_path};
 pub(crate) use threads::ThreadLimits;
 pub(crate) use vocabulary::TAGS;

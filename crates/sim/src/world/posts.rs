@@ -14,7 +14,7 @@ use super::time::{DAY_S, DAY_US, SECOND_US, day_of};
 
 /// How often a target is looked for before a post becomes one of its own.
 const TARGET_TRIES: u32 = 24;
-const DELETED_PERMILLE: u64 = 50;
+const DELETED_PERMILLE: u64 = 60;
 const EDITED_PERMILLE: u64 = 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn posts_vanish_when_they_are_deleted() {
         let world = world();
-        let later_us = AT_US + 2 * DAY_US;
+        let later_us = AT_US + 10 * DAY_US;
         let vanished = (0..500)
             .flat_map(|user| world.timeline_down(user, AT_US, i64::MAX as u64))
             .filter(|post| !world.is_visible(post, later_us))

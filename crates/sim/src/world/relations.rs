@@ -69,6 +69,8 @@ impl World {
 mod tests {
     use std::collections::BTreeSet;
 
+    use proptest::prelude::*;
+
     use super::super::time::DAY_US;
     use super::*;
 
@@ -125,5 +127,22 @@ mod tests {
             .filter(|&user| world.followers_at(user, AT_US).len() > 80)
             .count();
         assert!(long >= 20, "{long}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn lists_agree_in_any_world_at_any_time(seed: u64, users in 1_u64..80, days in -1_000_i64..700) {
+            let world = World::new(seed, users, AT_US).unwrap();
+            let at_us = AT_US + days * DAY_US;
+            for source in 0..users {
+                let following = world.following_at(source, at_us);
+                for target in 0..users {
+                    let is_listed = following.iter().any(|edge| edge.target == target);
+                    let followers = world.followers_at(target, at_us);
+                    prop_assert_eq!(is_listed, followers.iter().any(|edge| edge.source == source));
+                }
+            }
+        }
     }
 }

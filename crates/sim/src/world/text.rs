@@ -2,6 +2,7 @@
 
 use super::World;
 use super::dice::{Dice, Purpose};
+use super::ids;
 use super::posts::{Link, Post};
 use super::vocabulary::{APPLICATIONS, MEDIA_TEXTS, SENTENCES, SPOILERS, TAGS};
 use crate::HOST;
@@ -130,8 +131,7 @@ fn media(dice: &mut Dice, post_id: u64) -> Vec<Media> {
     }
     (0..=dice.below(3))
         .map(|place| Media {
-            // Ids of posts leave out multiples of 32 above the ordinals in use.
-            id: post_id.wrapping_add((place + 1) << 40),
+            id: ids::media_id(post_id, place),
             is_video: dice.chance(100),
             width: dice.pick(&[600, 1_200, 1_920]),
             height: dice.pick(&[400, 800, 1_080]),

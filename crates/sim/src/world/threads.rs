@@ -7,9 +7,9 @@ use super::posts::{Draft, Link, Post};
 /// How far a thread is followed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ThreadLimits {
-    pub(crate) ancestors_max: usize,
-    pub(crate) descendants_max: usize,
-    pub(crate) depth_max: usize,
+    pub(crate) ancestors: usize,
+    pub(crate) descendants: usize,
+    pub(crate) depth: usize,
 }
 
 /// How many visible reactions a post has.
@@ -59,12 +59,12 @@ impl World {
         let mut open = vec![(*post, 0)];
         while let Some((current, depth)) = open.pop() {
             if depth > 0 {
-                if found.len() >= limits.descendants_max {
+                if found.len() >= limits.descendants {
                     break;
                 }
                 found.push(current);
             }
-            if depth < limits.depth_max {
+            if depth < limits.depth {
                 let replies = self.replies(&current, at_us);
                 open.extend(replies.into_iter().rev().map(|reply| (reply, depth + 1)));
             }
@@ -135,9 +135,9 @@ mod tests {
 
     const AT_US: i64 = 1_790_000_000_000_000;
     const LIMITS: ThreadLimits = ThreadLimits {
-        ancestors_max: 40,
-        descendants_max: 60,
-        depth_max: 20,
+        ancestors: 40,
+        descendants: 60,
+        depth: 20,
     };
 
     #[test]
@@ -146,7 +146,7 @@ mod tests {
         let mut deepest = 0;
         for user in 0..200 {
             for post in world.timeline_down(user, AT_US, i64::MAX as u64) {
-                let ancestors = world.ancestors(&post, AT_US, LIMITS.ancestors_max);
+                let ancestors = world.ancestors(&post, AT_US, LIMITS.ancestors);
                 deepest = deepest.max(ancestors.len());
                 for ancestor in ancestors {
                     assert!(world.descendants(&ancestor, AT_US, LIMITS).contains(&post));

@@ -14,6 +14,11 @@ use std::sync::Arc;
 /// Neighbours that are fetched at a time.
 const NEIGHBOURS_MAX: usize = 500;
 
+/// Where a list begins (keys are greater than 0) for a subject that has its frontier rows, and
+/// for one whose rows have to be made first.
+const FILED: i64 = 0;
+pub(super) const UNFILED: i64 = -1;
+
 impl Work<'_> {
     /// Takes note of the rules; when they have changed, everybody is looked at again.
     pub(super) fn adopt(&mut self, expansion: &Arc<Expansion>) -> Result<(), StoreError> {
@@ -33,7 +38,7 @@ impl Work<'_> {
         self.hand_on.push_back(HandOn {
             key: 0,
             list: HandOnList::Everybody,
-            after: i64::MIN,
+            after: FILED,
         });
         Ok(())
     }
@@ -67,7 +72,7 @@ impl Work<'_> {
             // Without rules nothing can be decided now; the ends are looked at again later.
             for key in [source, target] {
                 if self.depth_of(key)?.is_some() {
-                    self.queue(key);
+                    self.queue(key, UNFILED);
                 }
             }
             return Ok(());
@@ -124,23 +129,19 @@ impl Work<'_> {
             Some(rules) if depth > rules.depth_max => Ok(()),
             Some(rules) => {
                 self.file(key, rules)?;
-                self.queue(key);
+                self.queue(key, FILED);
                 Ok(())
             }
             None => {
-                self.queue(key);
+                self.queue(key, UNFILED);
                 Ok(())
             }
         }
     }
 
-    pub(super) fn queue(&mut self, key: i64) {
+    pub(super) fn queue(&mut self, key: i64, after: i64) {
         for list in [HandOnList::Following, HandOnList::Followers] {
-            self.hand_on.push_back(HandOn {
-                key,
-                list,
-                after: i64::MIN,
-            });
+            self.hand_on.push_back(HandOn { key, list, after });
         }
     }
 
@@ -189,7 +190,10 @@ impl Work<'_> {
             return self.look_at_everybody(next, limit, rules);
         }
         self.steps_left -= 1;
-        let Some(depth) = self.depth_of(key)?.filter(|depth| *depth <= rules.depth_max) else {
+        let Some(depth) = self
+            .depth_of(key)?
+            .filter(|depth| *depth <= rules.depth_max)
+        else {
             return Ok(());
         };
         let (wanted, sql) = if next.list == HandOnList::Following {
@@ -205,8 +209,7 @@ impl Work<'_> {
                  ORDER BY source LIMIT ?3",
             )
         };
-        // Once per list would do; filing again finds the rows in place.
-        if next.after == i64::MIN {
+        if next.after == UNFILED {
             self.file(key, rules)?;
         }
         if !wanted {
@@ -243,9 +246,7 @@ impl Work<'_> {
     ) -> Result<(), StoreError> {
         let subjects: Vec<(i64, u32)> = self
             .connection
-            .prepare_cached(
-                "SELECT key, depth FROM subjects WHERE key > ?1 ORDER BY key LIMIT ?2",
-            )?
+            .prepare_cached("SELECT key, depth FROM subjects WHERE key > ?1 ORDER BY key LIMIT ?2")?
             .query_map(params![next.after, limit as i64], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })?
@@ -254,7 +255,7 @@ impl Work<'_> {
         for (key, depth) in &subjects {
             if *depth <= rules.depth_max {
                 self.file(*key, rules)?;
-                self.queue(*key);
+                self.queue(*key, FILED);
             }
         }
         if subjects.len() == limit

@@ -78,7 +78,7 @@ impl Work<'_> {
 
     /// Remembers an object that is named and not described. For a key of this transaction only:
     /// an older one was either described or marked when it was made.
-    fn mark_pending(&mut self, key: i64) -> Result<(), StoreError> {
+    pub(super) fn mark_pending(&mut self, key: i64) -> Result<(), StoreError> {
         let table = self.table_of(key)?;
         if self.is_described(table, key)? {
             return Ok(());
@@ -177,7 +177,13 @@ impl Work<'_> {
                AND movable = 0",
         )?;
         let rows = statement.query_map(
-            params![&*identity.network, &*identity.kind, id.alias, id.id, id.host],
+            params![
+                &*identity.network,
+                &*identity.kind,
+                id.alias,
+                id.id,
+                id.host
+            ],
             |row| {
                 Ok(IdRow {
                     key: row.get(0)?,

@@ -3,6 +3,7 @@
 //! All of it happens in the transaction that found out, so that no moment exists at which a
 //! part of the rows speaks of one object and a part of two.
 
+use super::depth::UNFILED;
 use super::work::Work;
 use crate::StoreError;
 use kittiwake_model::{ColumnKind, Filed, Key, Table, WorldTime};
@@ -55,10 +56,10 @@ const MOVES: &[&str] = &[
     // A relation that one of the two still has did not vanish.
     "DELETE FROM invalid_relations WHERE source = ?2 AND EXISTS (
        SELECT 1 FROM user_relations AS r
-       WHERE r.source = ?2 AND r.target = invalid_relations.target AND ?1 = ?1)",
+       WHERE r.source = ?2 AND r.target = invalid_relations.target)",
     "DELETE FROM invalid_relations WHERE target = ?2 AND EXISTS (
        SELECT 1 FROM user_relations AS r
-       WHERE r.target = ?2 AND r.source = invalid_relations.source AND ?1 = ?1)",
+       WHERE r.target = ?2 AND r.source = invalid_relations.source)",
     "INSERT INTO user_tags SELECT ?2, tag, first_seen_us, last_seen_us
      FROM user_tags WHERE user = ?1
      ON CONFLICT DO UPDATE SET first_seen_us = min(first_seen_us, excluded.first_seen_us),
@@ -88,7 +89,7 @@ const MOVES: &[&str] = &[
     "DELETE FROM invalid_users WHERE key = ?1",
     // Of two open spells the earlier one says it all.
     "DELETE FROM invalid_users WHERE key = ?2 AND until_us IS NULL AND from_us > (
-       SELECT min(from_us) FROM invalid_users WHERE key = ?2 AND until_us IS NULL AND ?1 = ?1)",
+       SELECT min(from_us) FROM invalid_users WHERE key = ?2 AND until_us IS NULL)",
     "INSERT INTO outcomes SELECT ?2, query, outcome, reason, at_us, log, times
      FROM outcomes WHERE key = ?1
      ON CONFLICT DO UPDATE SET
@@ -168,7 +169,7 @@ impl Work<'_> {
         self.fresh.remove(&winner);
         self.fresh.remove(&loser);
         if self.depth_of(winner)?.is_some() {
-            self.queue(winner);
+            self.queue(winner, UNFILED);
         }
         Ok(())
     }

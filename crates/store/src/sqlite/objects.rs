@@ -91,24 +91,30 @@ impl Work<'_> {
     /// Writes all objects of a commit; `keys` are theirs.
     pub(super) fn write_objects(
         &mut self,
-        objects: Vec<Object>,
+        objects: &[Object],
         keys: &[i64],
     ) -> Result<(), StoreError> {
         // One answer often repeats an object word for word: the author beside every post.
-        let mut written: HashMap<i64, Vec<kittiwake_model::Group>> = HashMap::new();
-        for (object, key) in objects.into_iter().zip(keys) {
+        let mut written: HashMap<i64, &[kittiwake_model::Group]> = HashMap::new();
+        for (object, key) in objects.iter().zip(keys) {
             let key = self.memory.follow(*key);
-            if object.standing == Standing::Present && written.get(&key) == Some(&object.groups) {
+            if object.standing == Standing::Present && written.get(&key) == Some(&&*object.groups) {
                 continue;
             }
-            self.learn_table(&object.identity.network, &object.identity.kind, object.table)?;
+            self.learn_table(
+                &object.identity.network,
+                &object.identity.kind,
+                object.table,
+            )?;
             let groups = self.observed_groups(object.table, &object.groups, keys)?;
             if !groups.is_empty() {
                 self.write_groups(object.table, key, groups)?;
+            } else if self.fresh.contains(&key) {
+                self.mark_pending(key)?;
             }
             self.write_standing(object.table, key, object.standing)?;
             if object.standing == Standing::Present {
-                written.insert(key, object.groups);
+                written.insert(key, &object.groups);
             }
         }
         Ok(())
@@ -166,8 +172,7 @@ impl Work<'_> {
             extra: row.get(columns)?,
             observed: row.get(columns + 1)?,
         };
-        let mut groups =
-            record::decode(table, record).map_err(|error| unreadable(key, &error))?;
+        let mut groups = record::decode(table, record).map_err(|error| unreadable(key, &error))?;
         // Columns are rewritten when keys are merged; what is inside JSON is followed here.
         for group in groups.values_mut() {
             for value in group.fields.values_mut() {
@@ -257,8 +262,7 @@ impl Work<'_> {
                 .push((&lost.field, &lost.value));
         }
         for (stamp, fields) in by_stamp {
-            let fields =
-                record::fields_json(fields).map_err(|error| unreadable(key, &error))?;
+            let fields = record::fields_json(fields).map_err(|error| unreadable(key, &error))?;
             if &**group == COUNTS {
                 self.execute(
                     "INSERT OR IGNORE INTO counts(key, observed_us, log, counts)
@@ -302,8 +306,7 @@ impl Work<'_> {
         let mut rows = statement.query([key])?;
         if let Some(row) = rows.next()? {
             let observed: String = row.get(0)?;
-            let stamp =
-                record::newest_stamp(&observed).map_err(|error| unreadable(key, &error))?;
+            let stamp = record::newest_stamp(&observed).map_err(|error| unreadable(key, &error))?;
             newest_us = stamp.at_us;
         }
         let mut statement = self.connection.prepare_cached(

@@ -1,9 +1,9 @@
 //! Opening a file: whose it is, who holds it, and how it is set up.
 
+use super::OpenMode;
 use super::error::refused;
 use super::migrate::{self, MIGRATIONS};
 use super::schema::APPLICATION_ID;
-use super::OpenMode;
 use crate::{StoreError, StoreErrorKind};
 use rusqlite::{Connection, OpenFlags};
 use std::ffi::OsString;
@@ -81,7 +81,10 @@ fn check_folder(path: &Path) -> Result<(), StoreError> {
     }
     Err(StoreError::new(
         StoreErrorKind::Missing,
-        format!("the folder {} does not exist; make it first", folder.display()),
+        format!(
+            "the folder {} does not exist; make it first",
+            folder.display()
+        ),
     ))
 }
 

@@ -170,10 +170,9 @@ fn reference_indexes() -> String {
 pub(super) const fn type_of(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::Text | ColumnKind::Json => "TEXT",
-        ColumnKind::Integer
-        | ColumnKind::Boolean
-        | ColumnKind::Time
-        | ColumnKind::Reference(_) => "INTEGER",
+        ColumnKind::Integer | ColumnKind::Boolean | ColumnKind::Time | ColumnKind::Reference(_) => {
+            "INTEGER"
+        }
         ColumnKind::Real => "REAL",
     }
 }

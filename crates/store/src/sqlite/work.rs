@@ -195,7 +195,9 @@ impl<'a> Work<'a> {
             connection.prepare_cached("SELECT network, type FROM ids WHERE key = ?1 LIMIT 1")?;
         let mut rows = statement.query([key])?;
         let Some(row) = rows.next()? else {
-            return Err(StoreError::invalid(format!("key {key} is not in this store")));
+            return Err(StoreError::invalid(format!(
+                "key {key} is not in this store"
+            )));
         };
         let kind = (
             self.memory.name(row.get_ref(0)?)?,

@@ -1,0 +1,121 @@
+//! The tool as a person meets it.
+
+use crate::support::{Folder, Running, Sim, text};
+use serde_json::Value;
+use std::time::Duration;
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    let folder = Folder::new();
+    for command in [
+        &["crawl"][..],
+        &["status"],
+        &["network", "check"],
+        &["network", "list"],
+        &["network", "show"],
+        &["sim", "serve"],
+        &["demo"],
+    ] {
+        let output = folder.run(&[command, &["--help"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{command:?}");
+        assert!(text(&output.stdout).contains("Example"), "{command:?} has no example");
+    }
+    assert_eq!(folder.run(&["--version"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_wrong_argument_is_a_usage_error_of_a_few_lines() {
+    let folder = Folder::new();
+    for (arguments, expected) in [
+        (&["crawl"][..], "--into"),
+        (&["crawl", "mastodon", "a", "--into", "x.db"], "mastodon@HOST"),
+        (&["crawl", "nonet@example.org", "a", "--into", "x.db"], "no network"),
+        (&["crawl", "mastodon@example.org", "a", "--into", "x.db"], "--contact"),
+        (&["crawl", "mastodon@example.org", "a", "--into", "x.db", "--contact", "me", "--limits", "off"], "loopback"),
+        (&["crawl", "mastodon", "a", "--host", "http://example.org", "--into", "x.db"], "loopback"),
+        (&["crawl", "mastodon", "a", "--host", "https://user:pass@example.org", "--into", "x.db"], "TOKEN"),
+        (&["crawl", "mastodon", "--host", "http://127.0.0.1:9", "--into", "x.db"], "seed"),
+        (&["crawl", "mastodon", "a", "--host", "http://127.0.0.1:9", "--into", "x.db", "--robots", "dust"], "relations"),
+        (&["crawl", "mastodon", "a", "--host", "http://127.0.0.1:9", "--into", "x.db", "--for", "soon"], "10m"),
+        (&["network", "show", "myspace"], "mastodon"),
+        (&["network", "check", "absent.toml"], "absent.toml"),
+        (&["sim", "serve", "--at", "yesterday"], "2026"),
+        (&["sim", "serve", "--speed", "NaN"], "speed"),
+        (&["fly"], "fly"),
+    ] {
+        let output = folder.run(arguments);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+        assert!(!message.contains("panicked"), "{message}");
+    }
+}
+
+#[test]
+fn networks_can_be_listed_shown_and_checked() {
+    let folder = Folder::new();
+    let list = folder.run(&["network", "list", "--json"]);
+    let line: Value = serde_json::from_slice(&list.stdout).expect("JSON");
+    assert_eq!(line["name"], "mastodon");
+    let shown = folder.run(&["network", "show", "mastodon"]);
+    std::fs::write(folder.path("mine.toml"), &shown.stdout).expect("a file");
+    let checked = folder.run(&["network", "check", "mine.toml"]);
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
+}
+
+#[test]
+fn a_stopped_crawl_says_so_and_the_same_command_goes_on() {
+    let folder = Folder::new();
+    let sim = Sim::start(&folder, &["--users", "300", "--speed", "0", "--limits", "off", "--latency-ms", "20"]);
+    let seed = sim.truth("users")[0]["acct"].as_str().expect("a handle").to_owned();
+    let crawl = || {
+        let mut command = folder.kittiwake();
+        command.args(["crawl", "mastodon", "--host", &sim.address, &seed, "--into", "t.db"]);
+        command.args(["--depth", "2", "--until-idle", "--limits", "off", "--json", "--quiet"]);
+        command
+    };
+    let process = Running::start(&mut crawl());
+    std::thread::sleep(Duration::from_millis(700));
+    let interrupted = std::process::Command::new("kill")
+        .args(["-INT", &process.child.id().to_string()])
+        .status()
+        .expect("kill");
+    assert!(interrupted.success());
+    let summary: Value = serde_json::from_str(&process.rest()).expect("a summary even so");
+    assert_eq!(summary["end"]["reason"], "interrupted");
+    let first_calls = summary["calls"].as_u64().expect("calls");
+    assert!(first_calls > 0);
+
+    let capped = crawl().args(["--calls", "5"]).output().expect("a run");
+    assert_eq!(capped.status.code(), Some(3));
+    let summary: Value = serde_json::from_slice(&capped.stdout).expect("a summary");
+    assert_eq!(summary["calls"], 5);
+    assert_eq!(summary["calls_total"].as_u64(), Some(first_calls + 5));
+
+    let status = folder.run(&["status", "t.db", "--json"]);
+    let shown: Value = serde_json::from_slice(&status.stdout).expect("a status");
+    assert_eq!(shown["calls_total"].as_u64(), Some(first_calls + 5));
+    assert_eq!(shown["run"]["network"], "mastodon");
+
+    let refused = folder.run(&[
+        "crawl", "mastodon", "--host", &sim.address, "--into", "t.db", "--depth", "1", "--limits", "off",
+    ]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("depth may grow"), "{}", text(&refused.stderr));
+}
+
+#[test]
+fn a_second_process_on_the_same_file_is_refused() {
+    let folder = Folder::new();
+    let sim = Sim::start(&folder, &["--users", "300", "--speed", "0", "--limits", "off", "--latency-ms", "50"]);
+    let seed = sim.truth("users")[0]["acct"].as_str().expect("a handle").to_owned();
+    let arguments = ["crawl", "mastodon", "--host", &sim.address, &seed, "--into", "t.db", "--limits", "off", "--depth", "2", "--quiet"];
+    let _first = Running::start(folder.kittiwake().args(arguments));
+    std::thread::sleep(Duration::from_millis(800));
+    let second = folder.run(&arguments);
+    assert_eq!(second.status.code(), Some(1));
+    let message = text(&second.stderr);
+    assert!(message.contains("another process") || message.contains("in use"), "{message}");
+    let status = folder.run(&["status", "t.db"]);
+    assert_eq!(status.status.code(), Some(0), "a crawl may be looked at while it runs");
+}

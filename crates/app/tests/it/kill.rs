@@ -1,0 +1,103 @@
+//! Killed at any instruction, a crawl loses nothing and asks for nothing twice.
+
+use crate::support::{Dice, Folder, Running, Sim, open, rows};
+use crate::truth::{Truth, compare};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const CRASH_POINTS: [&str; 4] =
+    ["grant-and-send", "send-and-answer", "answer-and-commit", "commit-and-acknowledge"];
+
+/// How long a crawl may take to come to the moment at which it is killed.
+const MOMENT_MAX: Duration = Duration::from_secs(60);
+
+/// Kills one process at a moment that the dice choose: after some calls, or at a crash point.
+/// Returns what was hit, or `None` if the crawl came to its end first.
+pub(crate) fn run_and_kill(sim: &Sim, command: &mut Command, dice: &mut Dice, round: u64) -> Option<String> {
+    if round % 2 == 0 {
+        let point = CRASH_POINTS[(round / 2) as usize % CRASH_POINTS.len()];
+        let count = 1 + dice.below(60);
+        let mut process =
+            Running::start(command.env("KITTIWAKE_CRASH_POINT", format!("{point}:{count}")));
+        let reached = process.line();
+        if !reached.starts_with("crash point") {
+            assert_eq!(process.wait(), Some(0), "it ended by itself, and not well");
+            return None;
+        }
+        process.kill();
+        return Some(point.to_owned());
+    }
+    let before = sim.calls();
+    let after = 1 + dice.below(80);
+    let extra = Duration::from_micros(dice.below(3_000));
+    let mut process = Running::start(command);
+    let started = Instant::now();
+    while sim.calls() < before + after {
+        if process.has_ended() {
+            assert_eq!(process.wait(), Some(0), "it ended by itself, and not well");
+            return None;
+        }
+        assert!(started.elapsed() < MOMENT_MAX, "the crawl does not come on");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    std::thread::sleep(extra);
+    process.kill();
+    Some(format!("after {after} calls"))
+}
+
+/// The calls whose answers are committed.
+fn committed(file: &Path) -> BTreeSet<String> {
+    if !file.exists() {
+        return BTreeSet::new();
+    }
+    let connection = open(file);
+    let has_log = "SELECT name FROM sqlite_schema WHERE name = 'query_log'";
+    if rows(&connection, has_log).is_empty() {
+        return BTreeSet::new();
+    }
+    let sql = "SELECT DISTINCT target FROM query_log WHERE outcome IN ('ok', 'empty', 'not found', 'gone')";
+    rows(&connection, sql).into_iter().flatten().collect()
+}
+
+fn kill_test(users: &str, kills_wanted: u64) {
+    let mut dice = Dice::new("the kill test");
+    let folder = Folder::new();
+    let sim = Sim::start(&folder, &["--users", users, "--seed", "5", "--speed", "0", "--limits", "off"]);
+    let truth = Truth::read(&sim);
+    let seed = truth.seed();
+    let file = folder.path("t.db");
+    let crawl = || {
+        let mut command = folder.kittiwake();
+        command.args(["crawl", "mastodon", "--host", &sim.address, &seed, "--into", "t.db"]);
+        command.args(["--depth", "2", "--until-idle", "--limits", "off", "--concurrency", "8", "--quiet"]);
+        command
+    };
+    let mut kills = Vec::new();
+    let mut known = BTreeSet::new();
+    let mut seen = 0;
+    for round in 0..kills_wanted {
+        let killed = run_and_kill(&sim, &mut crawl(), &mut dice, round);
+        let calls = sim.targets_after(seen);
+        let repeated = calls.iter().find(|target| known.contains(*target));
+        assert_eq!(repeated, None, "asked for again although committed");
+        seen += calls.len() as u64;
+        known = committed(&file);
+        kills.push(killed.expect("the world is large enough for every kill"));
+    }
+    let mut last = Running::start(&mut crawl());
+    assert_eq!(last.wait(), Some(0));
+    let repeated = sim.targets_after(seen).into_iter().find(|target| known.contains(target));
+    assert_eq!(repeated, None, "asked for again although committed");
+    compare(&file, &truth, &seed, 2);
+    println!("{} kills, {} calls: {}", kills.len(), sim.calls(), kills.join(", "));
+}
+
+#[test]
+fn fifty_kills_lose_nothing_and_repeat_nothing() {
+    if std::env::var_os("KITTIWAKE_TEST_QUICK").is_some() {
+        return kill_test("600", 8);
+    }
+    kill_test("2000", 50);
+}

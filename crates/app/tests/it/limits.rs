@@ -1,0 +1,107 @@
+//! No limit is broken: not by two crawls on one token, not by kills.
+
+use crate::kill::run_and_kill;
+use crate::support::{Dice, Folder, Running, Sim};
+use crate::truth::{Truth, compare};
+use std::process::Command;
+
+const TOKEN: &str = "ada:planted-secret-0123456789";
+
+struct World {
+    folder: Folder,
+    sim: Sim,
+    truth: Truth,
+    seed: String,
+}
+
+impl World {
+    /// A small world whose 5-minute windows last three seconds.
+    fn strict(users: &str) -> Self {
+        let folder = Folder::new();
+        let sim = Sim::start(
+            &folder,
+            &["--users", users, "--seed", "9", "--speed", "0", "--limit-speed", "100", "--limits", "strict"],
+        );
+        let truth = Truth::read(&sim);
+        let seed = truth.seed();
+        Self { folder, sim, truth, seed }
+    }
+
+    fn crawl(&self, file: &str, token: Option<&str>) -> Command {
+        let mut command = self.folder.kittiwake();
+        let address = &self.sim.address;
+        command.args(["crawl", "mastodon", "--host", address, "--clock-from", address, &self.seed]);
+        command.args(["--into", file, "--depth", "2", "--until-idle", "--concurrency", "8", "--quiet", "--json"]);
+        if let Some(token) = token {
+            command.env("KITTIWAKE_MASTODON_TOKEN", token);
+        }
+        command
+    }
+
+    fn check(&self, files: &[&str]) {
+        assert_eq!(self.sim.violations(), 0, "{}", self.sim.get("/_sim/ledger?calls=0"));
+        let windows = &self.sim.json("/_sim/ledger?calls=0")["windows"];
+        let full = windows.as_array().into_iter().flatten().filter(|window| window["used"] == window["limit"]);
+        println!("{} calls, {} windows used up to the last call", self.sim.calls(), full.count());
+        for file in files {
+            compare(&self.folder.path(file), &self.truth, &self.seed, 2);
+        }
+    }
+}
+
+#[test]
+fn an_anonymous_crawl_keeps_every_limit() {
+    let world = World::strict("150");
+    let mut crawl = Running::start(&mut world.crawl("a.db", None));
+    assert_eq!(crawl.wait(), Some(0));
+    world.check(&["a.db"]);
+}
+
+#[test]
+fn two_crawls_on_one_token_keep_its_limits_while_being_killed() {
+    let mut dice = Dice::new("two crawls on one token");
+    let world = World::strict("300");
+    let kills_wanted = if std::env::var_os("KITTIWAKE_TEST_QUICK").is_some() { 4 } else { 16 };
+    let mut other = Running::start(&mut world.crawl("b.db", Some(TOKEN)));
+    let mut kills = 0;
+    for round in 0..kills_wanted {
+        let killed = run_and_kill(&world.sim, &mut world.crawl("a.db", Some(TOKEN)), &mut dice, round);
+        if killed.is_none() {
+            break;
+        }
+        kills += 1;
+        if round % 3 == 2 {
+            other.kill();
+            other = Running::start(&mut world.crawl("b.db", Some(TOKEN)));
+        }
+        assert_eq!(world.sim.violations(), 0, "after {kills} kills");
+    }
+    let mut last = Running::start(&mut world.crawl("a.db", Some(TOKEN)));
+    assert_eq!(last.wait(), Some(0));
+    assert_eq!(other.wait(), Some(0));
+    println!("{kills} kills of one crawl beside the other");
+    assert!(kills > 3, "the crawl was over before it could be killed");
+    world.check(&["a.db", "b.db"]);
+    no_secret_in(&world.folder);
+}
+
+/// The token is nowhere on disk.
+fn no_secret_in(folder: &Folder) {
+    let mut folders = vec![folder.path("")];
+    let mut read = 0;
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(&next).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = std::fs::read(&path).expect("a file");
+            let secret = b"planted-secret-0123456789";
+            let found = bytes.windows(secret.len()).any(|part| part == secret);
+            assert!(!found, "the token is in {}", path.display());
+            read += 1;
+        }
+    }
+    assert!(read >= 3, "the files were looked at");
+}

@@ -1,0 +1,270 @@
+//! Starting the binary, talking to the synthetic network, reading crawl files.
+
+use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Method, Request};
+use rusqlite::Connection;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// No process of a test may live longer.
+const PROCESS_SECONDS_MAX: u64 = 600;
+
+/// A folder of its own for one test, with a ledger of its own.
+pub(crate) struct Folder(TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// The binary, with nothing of this machine's settings.
+    pub(crate) fn kittiwake(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kittiwake"));
+        command
+            .current_dir(self.0.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.0.path())
+            .env("XDG_STATE_HOME", self.0.path().join("state"))
+            .env("XDG_CONFIG_HOME", self.0.path().join("config"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.kittiwake().args(arguments).output().expect("the binary runs")
+    }
+}
+
+/// A process that ends with the test.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary starts");
+        let stdout = BufReader::new(child.stdout.take().expect("standard output is piped"));
+        Self { child, stdout }
+    }
+
+    /// The next line of its output; empty when it has ended.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("its output is text");
+        line
+    }
+
+    pub(crate) fn rest(mut self) -> String {
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).expect("its output is text");
+        rest
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("its state can be asked for").is_some()
+    }
+
+    /// SIGKILL: no handler runs, nothing is flushed.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Waits for its end within a bound.
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(PROCESS_SECONDS_MAX) {
+            if let Some(status) = self.child.try_wait().expect("its state can be asked for") {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.kill();
+        panic!("the process did not end within {PROCESS_SECONDS_MAX} s");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The synthetic network, served by the binary itself.
+pub(crate) struct Sim {
+    _process: Running,
+    pub(crate) address: String,
+    client: Client,
+}
+
+impl Sim {
+    pub(crate) fn start(folder: &Folder, arguments: &[&str]) -> Self {
+        let mut process = Running::start(folder.kittiwake().args(["sim", "serve"]).args(arguments));
+        let ready = process.line();
+        let ready: Value = serde_json::from_str(&ready).expect("one JSON line when ready");
+        let address = ready["listening"].as_str().expect("its address").to_owned();
+        Self { _process: process, address, client: Client::new() }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> String {
+        self.client.get(&format!("{}{path}", self.address))
+    }
+
+    pub(crate) fn json(&self, path: &str) -> Value {
+        serde_json::from_str(&self.get(path)).expect("JSON")
+    }
+
+    /// All rows of a table of the ground truth.
+    pub(crate) fn truth(&self, table: &str) -> Vec<Value> {
+        let mut rows: Vec<Value> = Vec::new();
+        let mut after = String::new();
+        for _ in 0..10_000 {
+            let page = self.get(&format!("/_sim/truth/{table}?limit=5000{after}"));
+            let before = rows.len();
+            rows.extend(page.lines().map(|line| serde_json::from_str(line).expect("a JSON line")));
+            if rows.len() == before {
+                return rows;
+            }
+            let token = rows.last().map(|row| row["_after"].to_string()).unwrap_or_default();
+            after = format!("&after={}", token.trim_matches('"'));
+        }
+        panic!("endless truth");
+    }
+
+    /// How many calls were made so far.
+    pub(crate) fn calls(&self) -> u64 {
+        self.json("/_sim/ledger?calls=0")["total"].as_u64().expect("a count of calls")
+    }
+
+    /// What was asked for, in the order in which it came, without the first `skipped` calls.
+    pub(crate) fn targets_after(&self, skipped: u64) -> Vec<String> {
+        let mut targets = Vec::new();
+        let mut after = skipped.checked_sub(1);
+        for _ in 0..10_000 {
+            let place = after.map_or_else(String::new, |after| format!("&after={after}"));
+            let page = self.get(&format!("/_sim/ledger/calls?limit=5000{place}"));
+            if page.trim().is_empty() {
+                return targets;
+            }
+            for line in page.lines() {
+                let call: Value = serde_json::from_str(line).expect("a JSON line");
+                after = call["seq"].as_u64();
+                targets.push(call["target"].as_str().expect("a target").to_owned());
+            }
+        }
+        panic!("endless ledger");
+    }
+
+    pub(crate) fn violations(&self) -> u64 {
+        self.json("/_sim/ledger?calls=0")["violations_total"].as_u64().expect("a count of violations")
+    }
+}
+
+/// A plain client for the tests' own questions.
+pub(crate) struct Client {
+    runtime: tokio::runtime::Runtime,
+    fetcher: Fetcher,
+}
+
+impl Client {
+    pub(crate) fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let config = FetchConfig {
+            user_agent: "kittiwake-tests".into(),
+            body_bytes_max: 256 << 20,
+            bodies_in_flight_bytes_max: 512 << 20,
+            ..FetchConfig::default()
+        };
+        let fetcher = {
+            let _inside = runtime.enter();
+            Fetcher::new(config).expect("a client")
+        };
+        Self { runtime, fetcher }
+    }
+
+    pub(crate) fn get(&self, url: &str) -> String {
+        let request = Request {
+            method: Method::Get,
+            url: url.parse().expect("a URL"),
+            headers: Vec::new(),
+            secret_headers: Vec::new(),
+            body: None,
+            trust: HostTrust::Named,
+        };
+        let response = self.runtime.block_on(self.fetcher.fetch(request)).expect("an answer");
+        assert_eq!(response.status, 200, "{url}");
+        String::from_utf8(response.body.to_vec()).expect("text")
+    }
+}
+
+/// Opens a crawl file for reading, as a person with sqlite3 would.
+pub(crate) fn open(path: &Path) -> Connection {
+    Connection::open(path).expect("a crawl file")
+}
+
+/// Every row of a query, as text fields.
+pub(crate) fn rows(connection: &Connection, sql: &str) -> BTreeSet<Vec<String>> {
+    let mut statement = connection.prepare(sql).expect(sql);
+    let columns = statement.column_count();
+    let mut found = statement.query([]).expect(sql);
+    let mut rows = BTreeSet::new();
+    while let Some(row) = found.next().expect(sql) {
+        let text = |column| match row.get_ref(column).expect(sql) {
+            rusqlite::types::ValueRef::Null => String::new(),
+            rusqlite::types::ValueRef::Integer(number) => number.to_string(),
+            rusqlite::types::ValueRef::Real(number) => number.to_string(),
+            rusqlite::types::ValueRef::Text(text) | rusqlite::types::ValueRef::Blob(text) => {
+                String::from_utf8_lossy(text).into_owned()
+            }
+        };
+        assert!(rows.insert((0..columns).map(text).collect()), "a doubled row in {sql}");
+    }
+    rows
+}
+
+pub(crate) fn text(output: &[u8]) -> String {
+    String::from_utf8_lossy(output).into_owned()
+}
+
+/// A small generator for tests: seeds are printed, runs can be repeated.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    /// Takes the seed from `KITTIWAKE_TEST_SEED`, or from the clock, and prints it.
+    pub(crate) fn new(what: &str) -> Self {
+        let seed = std::env::var("KITTIWAKE_TEST_SEED")
+            .ok()
+            .and_then(|seed| seed.parse().ok())
+            .unwrap_or_else(|| {
+                let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+                now.map_or(1, |since| since.as_nanos() as u64)
+            });
+        println!("seed of {what}: KITTIWAKE_TEST_SEED={seed}");
+        Self(seed | 1)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) % bound
+    }
+}

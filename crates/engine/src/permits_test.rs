@@ -1,0 +1,164 @@
+//! Permits in virtual time: several processes, one ledger, crashes, and a server that counts.
+
+use super::{Permit, Purse, Taken};
+use crate::Clock;
+use crate::settings::Limits;
+use kittiwake_model::{BudgetId, BudgetRule, ClockSpec, RealTime, Scope, WindowKind};
+use kittiwake_store::ledger::Ledger;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+const SECOND_US: i64 = 1_000_000;
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) % bound
+    }
+}
+
+struct Flight {
+    arrives_us: i64,
+    answered_us: i64,
+    counted: bool,
+    permit: Option<Permit>,
+    process: usize,
+}
+
+struct World {
+    now_us: Arc<AtomicI64>,
+    folder: tempfile::TempDir,
+    rules: Vec<(BudgetId, BudgetRule)>,
+    /// Calls that the server counted, by budget and window.
+    counted: BTreeMap<(usize, i64), u32>,
+    flights: Vec<Flight>,
+}
+
+impl World {
+    fn new(rules: &[(u32, i64)]) -> Self {
+        let rule = |(place, (limit, window_us)): (usize, &(u32, i64))| {
+            let name = format!("budget-{place}");
+            let rule = BudgetRule {
+                name: name.as_str().into(),
+                scope: Scope::Token,
+                limit: *limit,
+                window_us: *window_us,
+                kind: WindowKind::Aligned,
+            };
+            (BudgetId(name), rule)
+        };
+        Self {
+            now_us: Arc::new(AtomicI64::new(1_000 * SECOND_US)),
+            folder: tempfile::tempdir().unwrap(),
+            rules: rules.iter().enumerate().map(rule).collect(),
+            counted: BTreeMap::new(),
+            flights: Vec::new(),
+        }
+    }
+
+    fn now_us(&self) -> i64 {
+        self.now_us.load(Ordering::Relaxed)
+    }
+
+    fn process(&self, name: &str) -> Purse {
+        let ledger = Ledger::open(&self.folder.path().join("budgets.db")).unwrap();
+        let now_us = Arc::clone(&self.now_us);
+        let clock = Clock::new(ClockSpec::real(), move || RealTime(now_us.load(Ordering::Relaxed)));
+        let limits = Limits::Keep { reserve: 0.0, guard: Duration::ZERO };
+        let mut purse = Purse::new(Some(ledger), clock, name.to_owned(), limits);
+        for (id, rule) in &self.rules {
+            purse.add(id.clone(), rule);
+        }
+        purse
+    }
+
+    fn budgets(&self) -> Vec<BudgetId> {
+        self.rules.iter().map(|(id, _)| id.clone()).collect()
+    }
+
+    /// The server counts what has arrived, in every budget's window of that moment.
+    fn arrive(&mut self) {
+        let now_us = self.now_us();
+        for flight in self.flights.iter_mut().filter(|flight| !flight.counted && flight.arrives_us <= now_us) {
+            flight.counted = true;
+            for (place, (_, rule)) in self.rules.iter().enumerate() {
+                let start_us = flight.arrives_us - flight.arrives_us.rem_euclid(rule.window_us);
+                *self.counted.entry((place, start_us)).or_default() += 1;
+            }
+        }
+    }
+
+    fn answer(&mut self, processes: &mut [Purse]) {
+        let now_us = self.now_us();
+        for flight in self.flights.iter_mut().filter(|flight| flight.answered_us <= now_us) {
+            if let Some(permit) = flight.permit.take() {
+                processes[flight.process].settle(permit);
+            }
+        }
+        self.flights.retain(|flight| !(flight.counted && flight.permit.is_none()));
+    }
+
+    fn check(&self, seed: u64) {
+        for ((place, start_us), calls) in &self.counted {
+            let limit = self.rules[*place].1.limit;
+            assert!(*calls <= limit, "seed {seed}: {calls} of {limit} calls in the window at {start_us}");
+        }
+    }
+}
+
+/// Two processes take whatever they get; now and then one crashes and comes back.
+async fn play(seed: u64, rules: &[(u32, i64)], seconds: i64, crashes: bool) -> World {
+    let mut dice = Dice(seed | 1);
+    let mut world = World::new(rules);
+    let mut processes = vec![world.process("a"), world.process("b")];
+    let budgets = world.budgets();
+    let end_us = world.now_us() + seconds * SECOND_US;
+    while world.now_us() < end_us {
+        world.arrive();
+        world.answer(&mut processes);
+        let chosen = dice.below(2) as usize;
+        if let Taken::Permit(permit) = processes[chosen].take(&budgets).await.unwrap() {
+            let now_us = world.now_us();
+            let answered_us = now_us + 1 + dice.below(400_000) as i64;
+            let arrives_us = now_us + dice.below((answered_us - now_us) as u64) as i64;
+            let permit = Some(permit);
+            world.flights.push(Flight { arrives_us, answered_us, counted: false, permit, process: chosen });
+        }
+        if crashes && dice.below(200) == 0 {
+            // Its calls are on their way; nobody will settle them.
+            for flight in world.flights.iter_mut().filter(|flight| flight.process == chosen) {
+                flight.permit = None;
+            }
+            processes[chosen] = world.process(if chosen == 0 { "a" } else { "b" });
+        }
+        world.now_us.fetch_add(dice.below(12_000) as i64, Ordering::Relaxed);
+    }
+    world.now_us.fetch_add(SECOND_US, Ordering::Relaxed);
+    world.arrive();
+    world.check(seed);
+    world
+}
+
+#[tokio::test]
+async fn crashing_processes_on_one_ledger_never_break_overlapping_limits() {
+    for seed in 1..=12 {
+        println!("seed {seed}");
+        play(seed, &[(60, 2 * SECOND_US), (150, 5 * SECOND_US)], 20, true).await;
+    }
+}
+
+#[tokio::test]
+async fn two_processes_use_nearly_all_that_is_allowed() {
+    let rules = [(100, 2 * SECOND_US), (240, 5 * SECOND_US)];
+    let world = play(77, &rules, 40, false).await;
+    // The 5-second budget binds (48 a second against 50): eight full windows of it.
+    let used: u32 = world.counted.iter().filter(|((place, _), _)| *place == 1).map(|(_, calls)| calls).sum();
+    println!("seed 77: {used} of {}", 8 * 240);
+    assert!(f64::from(used) >= 0.95 * f64::from(8 * 240), "{used}");
+}

@@ -1,0 +1,348 @@
+//! `[queries.…]`: what can be asked, how it pages, and what is in the answer.
+
+use super::source::{Placed, Section};
+use super::types::{Types, link_table};
+use super::{digest_of, keys, named_sections};
+use crate::network::{
+    AuthNeed, Batch, BatchStyle, BudgetCondition, PageRule, Query, Select, SelectLink, SinceRule,
+};
+use crate::path::parse_path;
+use crate::seed::{Piece, parse_template};
+use crate::shape::TreeBuilder;
+use kittiwake_model::{BudgetRule, List, Name};
+
+/// Pages of one walk when the definition names no bound.
+const PAGES_MAX_DEFAULT: u32 = 10_000;
+
+pub(super) const LISTS: &[(&str, List)] = &[
+    ("following", List::Following),
+    ("followers", List::Followers),
+];
+
+pub(super) fn read_queries(
+    top: &Section<'_, '_>,
+    types: &Types,
+    budgets: &[(BudgetRule, BudgetCondition)],
+) -> Vec<Query> {
+    let sections = named_sections(top, "queries");
+    if sections.is_empty() {
+        top.missing("queries", "[queries.profile]");
+    }
+    sections
+        .into_iter()
+        .filter_map(|(name, _, section)| read_query(name, &section, types, budgets))
+        .collect()
+}
+
+fn read_query(
+    name: Name,
+    section: &Section<'_, '_>,
+    types: &Types,
+    budgets: &[(BudgetRule, BudgetCondition)],
+) -> Option<Query> {
+    section.expect_keys(keys::QUERY);
+    section.text("source");
+    section.word("method", &[("GET", ())]);
+    let kind = types.kind_at(section, "subject");
+    let path = section.need_text("path", "path = \"/api/v1/accounts/{id}\"");
+    let kind_name = kind.as_deref().unwrap_or_default();
+    if let Some(path) = &path {
+        check_path(section, path);
+        check_template(section, path, types, kind_name);
+    }
+    let parameters = read_parameters(section, types, kind_name);
+    let batch = section
+        .table("batch")
+        .and_then(|batch| read_batch(&batch, types, kind_name));
+    let page = section.table("page").and_then(|page| read_page(&page));
+    let (tree, slots, selects) = read_selects(section, types);
+    check_selects(section, &selects, batch.is_some());
+    let since = read_since(section, types, page.is_some());
+    let auths = [
+        ("none", AuthNeed::None),
+        ("optional", AuthNeed::Optional),
+        ("required", AuthNeed::Required),
+    ];
+    let list = section.word("list", LISTS);
+    if list.is_some() && page.is_none() {
+        let message = "a `list` is walked page by page";
+        section.report(&section.span_of("list"), message, "write `page = { style = \"link\", … }`");
+    }
+    let (batch, batch_max) = batch.unzip();
+    let path = path?.value;
+    Some(Query {
+        paging_digest: paging_digest(section, &path, &parameters, page.as_ref(), since.as_ref()),
+        name,
+        description: section.text("description").map_or_else(String::new, |text| text.value),
+        kind: kind?,
+        batch_max: batch_max.unwrap_or(1),
+        pages_max: match page {
+            Some(_) => section.number("pages_max", 1..=1_000_000).unwrap_or(PAGES_MAX_DEFAULT),
+            None => 1,
+        },
+        list,
+        incremental: since.is_some(),
+        auth: section.word("auth", &auths).unwrap_or(AuthNeed::Optional),
+        scope: section.text("scope").map(|text| text.value),
+        path,
+        parameters,
+        batch,
+        page,
+        since,
+        budgets: read_budget_names(section, budgets),
+        selects,
+        tree,
+        slots,
+    })
+}
+
+fn paging_digest(
+    section: &Section<'_, '_>,
+    path: &str,
+    parameters: &[(String, String)],
+    page: Option<&PageRule>,
+    since: Option<&SinceRule>,
+) -> Name {
+    let order = section
+        .table("page")
+        .and_then(|page| page.text("order"))
+        .map(|order| order.value);
+    digest_of(&[
+        path,
+        &format!("{parameters:?}"),
+        &format!("{page:?}"),
+        &format!("{since:?}"),
+        order.as_deref().unwrap_or_default(),
+    ])
+}
+
+fn check_path(section: &Section<'_, '_>, path: &Placed<String>) {
+    let is_sound = path.value.starts_with('/')
+        && !path.value.contains("//")
+        && !path.value.contains(['?', '#', ' ', '\\']);
+    if !is_sound {
+        let message = format!("`{}` is no path", path.value);
+        let help = "begin it with `/`, and put what follows `?` into `parameters`";
+        section.report(&path.span, message, help);
+    }
+}
+
+/// Placeholders have to be aliases of the subject.
+fn check_template(
+    section: &Section<'_, '_>,
+    text: &Placed<String>,
+    types: &Types,
+    kind: &str,
+) {
+    let Some(pieces) = parse_template(&text.value) else {
+        let message = format!("a bracket in `{}` is not closed", text.value);
+        section.report(&text.span, message, "write placeholders as `{id}`");
+        return;
+    };
+    if kind.is_empty() {
+        return;
+    }
+    let mut known: Vec<&str> = types.aliases(kind).iter().map(|alias| &*alias.name).collect();
+    known.push("host");
+    if types.has_canonical(kind) {
+        known.push("canonical");
+    }
+    for piece in pieces {
+        let Piece::Placeholder(placeholder) = piece else {
+            continue;
+        };
+        let name = placeholder.strip_suffix(":local").unwrap_or(&placeholder);
+        if !known.contains(&name) {
+            let word = Placed {
+                value: name.to_owned(),
+                span: text.span.clone(),
+            };
+            section.unknown_word(&word, "a placeholder", &known);
+        }
+    }
+}
+
+fn read_parameters(
+    section: &Section<'_, '_>,
+    types: &Types,
+    kind: &str,
+) -> Vec<(String, String)> {
+    let Some(table) = section.table("parameters") else {
+        return Vec::new();
+    };
+    let mut parameters = Vec::new();
+    for entry in table.entries() {
+        match table.numbers_or_texts(&entry.name).as_deref() {
+            Some([value]) => {
+                check_template(&table, value, types, kind);
+                parameters.push((entry.name, value.value.clone()));
+            }
+            _ => {
+                let message = format!("the parameter `{}` must be one text", entry.name);
+                table.report(&entry.span, message, format!("write `{} = \"…\"`", entry.name));
+            }
+        }
+    }
+    parameters
+}
+
+fn read_batch(
+    section: &Section<'_, '_>,
+    types: &Types,
+    kind: &str,
+) -> Option<(Batch, u32)> {
+    section.expect_keys(keys::BATCH);
+    let parameter = section.need_text("parameter", "parameter = \"id[]\"");
+    let styles = [
+        ("repeated", BatchStyle::Repeated),
+        ("brackets", BatchStyle::Brackets),
+        ("comma", BatchStyle::Comma),
+    ];
+    let style = section.word("style", &styles).unwrap_or(BatchStyle::Repeated);
+    if !section.has("alias") {
+        section.missing("alias", "alias = \"id\"");
+    }
+    let alias = types.alias_at(section, "alias", kind);
+    if !section.has("max") {
+        section.missing("max", "max = 40");
+    }
+    let max = section.number("max", 2..=10_000);
+    let batch = Batch {
+        parameter: parameter?.value,
+        style,
+        alias: alias?.name,
+    };
+    Some((batch, max?))
+}
+
+fn read_page(section: &Section<'_, '_>) -> Option<PageRule> {
+    section.expect_keys(keys::PAGE);
+    if !section.has("style") {
+        section.missing("style", "style = \"link\"");
+    }
+    section.word("style", &[("link", ())])?;
+    section.word("order", &[("newest_first", ()), ("unsorted", ())]);
+    if !section.has("size") {
+        section.missing("size", "size = 40");
+    }
+    Some(PageRule {
+        size_parameter: section.text("size_parameter").map(|text| text.value),
+        size: section.number("size", 1..=100_000)?,
+    })
+}
+
+fn read_since(section: &Section<'_, '_>, types: &Types, has_pages: bool) -> Option<SinceRule> {
+    let incremental = section.table("incremental")?;
+    incremental.expect_keys(keys::INCREMENTAL);
+    if !has_pages {
+        let message = "an incremental walk needs pages";
+        incremental.report(&incremental.span, message, "write `page = { style = \"link\", … }`");
+    }
+    let parameter = incremental.need_text("parameter", "parameter = \"min_id\"")?;
+    if !incremental.has("alias") {
+        incremental.missing("alias", "alias = \"id\"");
+    }
+    // Marks are made of the items' ids.
+    let item = section.tables("selects").first().and_then(|select| select.text("as"));
+    let alias = types.alias_at(&incremental, "alias", &item?.value)?;
+    Some(SinceRule {
+        parameter: parameter.value,
+        alias: alias.name,
+        is_ended_by_short_page: incremental.boolean("short_page_ends").unwrap_or(false),
+    })
+}
+
+fn read_budget_names(
+    section: &Section<'_, '_>,
+    budgets: &[(BudgetRule, BudgetCondition)],
+) -> Vec<usize> {
+    let Some(names) = section.texts("budgets") else {
+        return (0..budgets.len()).collect();
+    };
+    let known: Vec<&str> = budgets.iter().map(|(rule, _)| &*rule.name).collect();
+    let mut places = Vec::new();
+    for name in names {
+        match known.iter().position(|known| *known == name.value) {
+            Some(place) => places.push(place),
+            None => section.unknown_word(&name, "a budget", &known),
+        }
+    }
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+fn read_selects(
+    section: &Section<'_, '_>,
+    types: &Types,
+) -> (crate::shape::Node, usize, Vec<Select>) {
+    let mut builder = TreeBuilder::default();
+    let mut selects = Vec::new();
+    for select in section.tables("selects") {
+        select.expect_keys(keys::SELECT);
+        let at = select.need_text("at", "at = \".[]\"");
+        let kind = types.kind_at(&select, "as");
+        let shape = kind.as_ref().and_then(|kind| types.shape_at(&select, kind));
+        let link = select.table("link").and_then(|link| read_select_link(&link));
+        let path = at.and_then(|at| {
+            let path = parse_path(&at.value);
+            if path.is_none() {
+                let message = format!("`{}` is no plain path", at.value);
+                select.report(&at.span, message, "write for example `.`, `.[]` or `.statuses[]`");
+            }
+            path
+        });
+        let (Some(path), Some(shape)) = (path, shape) else {
+            continue;
+        };
+        selects.push(Select {
+            slot: builder.slot(&path.keys),
+            is_top: path.keys.is_empty(),
+            is_each: path.each,
+            shape,
+            is_subject: select.boolean("is_subject").unwrap_or(false),
+            link,
+        });
+    }
+    if selects.is_empty() && section.tables("selects").is_empty() {
+        let example = format!("[[{}.selects]]", section.path);
+        section.missing("selects", &example);
+    }
+    let (tree, slots, _) = builder.finish();
+    (tree, slots, selects)
+}
+
+fn read_select_link(section: &Section<'_, '_>) -> Option<SelectLink> {
+    section.expect_keys(keys::SELECT_LINK);
+    let kind = section.need_text("kind", "kind = \"follow\"");
+    let ends = [("subject", true), ("item", false)];
+    for (key, example) in [("from", "from = \"subject\""), ("to", "to = \"item\"")] {
+        if !section.has(key) {
+            section.missing(key, example);
+        }
+    }
+    let (from, to) = (section.word("from", &ends), section.word("to", &ends));
+    if from.is_some() && from == to {
+        let message = "a link goes from the subject to the item, or back";
+        section.report(&section.span_of("to"), message, "make `from` and `to` differ");
+    }
+    Some(SelectLink {
+        kind: kind?.value.into(),
+        table: link_table(section),
+        is_from_subject: from?,
+    })
+}
+
+fn check_selects(section: &Section<'_, '_>, selects: &[Select], is_batch: bool) {
+    if !is_batch {
+        return;
+    }
+    if selects.iter().any(|select| select.link.is_some()) {
+        let message = "a batch has no one subject that a link could begin at";
+        section.report(&section.span_of("selects"), message, "leave out `link`, or `batch`");
+    }
+    if !selects.is_empty() && !selects.iter().any(|select| select.is_subject) {
+        let message = "the answer to a batch has to hold its subjects";
+        section.report(&section.span_of("selects"), message, "write `is_subject = true`");
+    }
+}

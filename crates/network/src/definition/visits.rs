@@ -1,0 +1,213 @@
+//! `[[robots]]`, `[[seeds]]` and `[[errors]]`.
+
+use super::queries::LISTS;
+use super::source::{Placed, Section};
+use super::types::{Types, outcome_of, report_expression};
+use super::{checked_name, keys};
+use crate::expression::Expression;
+use crate::network::{ErrorRule, Query, Robot, Step};
+use crate::seed::{Piece, SeedRule, parse_template};
+use kittiwake_model::Name;
+
+pub(super) fn read_robots(top: &Section<'_, '_>, types: &Types, queries: &[Query]) -> Vec<Robot> {
+    let mut robots: Vec<Robot> = Vec::new();
+    for section in top.tables("robots") {
+        section.expect_keys(keys::ROBOT);
+        let name = section.need_text("name", "name = \"profiles\"");
+        let kind = types.kind_at(&section, "subject");
+        let steps = read_steps(&section, queries, kind.as_deref());
+        let Some(placed) = name else { continue };
+        let span = placed.span.clone();
+        let (Some(name), Some(kind)) = (checked_name(&section, placed), kind) else {
+            continue;
+        };
+        if robots.iter().any(|robot| robot.name == name) {
+            let message = format!("there are two robots `{name}`");
+            section.report(&span, message, "give each its own name");
+        }
+        let text = |key| section.text(key).map(|text| text.value);
+        robots.push(Robot {
+            title: text("title").unwrap_or_else(|| name.to_string()),
+            description: text("description").unwrap_or_default(),
+            name,
+            kind,
+            steps,
+        });
+    }
+    robots
+}
+
+fn read_steps(section: &Section<'_, '_>, queries: &[Query], kind: Option<&str>) -> Vec<Step> {
+    let sections = section.tables("steps");
+    if sections.is_empty() {
+        section.missing("steps", "steps = [{ query = \"profile\" }]");
+    }
+    let mut steps = Vec::new();
+    for step in sections {
+        step.expect_keys(keys::STEP);
+        let list = step.word("follow", LISTS);
+        let Some(text) = step.need_text("query", "query = \"profile\"") else {
+            continue;
+        };
+        let Some(query) = find_query(&step, &text, queries) else {
+            continue;
+        };
+        if kind.is_some_and(|kind| *query.kind != *kind) {
+            let message = format!("the query `{}` is asked about a `{}`", query.name, query.kind);
+            step.report(&text.span, message, "use a query whose `subject` is the robot's");
+        }
+        steps.push(Step {
+            query: query.name.clone(),
+            list,
+        });
+    }
+    steps
+}
+
+fn find_query<'q>(
+    section: &Section<'_, '_>,
+    text: &Placed<String>,
+    queries: &'q [Query],
+) -> Option<&'q Query> {
+    let found = queries.iter().find(|query| *query.name == *text.value);
+    if found.is_none() {
+        let known: Vec<&str> = queries.iter().map(|query| &*query.name).collect();
+        section.unknown_word(text, "a query", &known);
+    }
+    found
+}
+
+pub(super) fn read_seeds(top: &Section<'_, '_>, types: &Types) -> Vec<SeedRule> {
+    let mut rules = Vec::new();
+    for section in top.tables("seeds") {
+        section.expect_keys(keys::SEED);
+        let pattern = section.need_text("pattern", "pattern = \"@{name}@{host}\"");
+        let value = section.need_text("value", "value = \"{name}@{host}\"");
+        let kind = types.kind_at(&section, "type");
+        if !section.has("alias") {
+            section.missing("alias", "alias = \"handle\"");
+        }
+        let alias = kind
+            .as_ref()
+            .and_then(|kind| types.alias_at(&section, "alias", kind));
+        let (Some(pattern), Some(value)) = (pattern, value) else {
+            continue;
+        };
+        let pattern_pieces = template_of(&section, &pattern);
+        let value_pieces = template_of(&section, &value);
+        let (Some(pattern_pieces), Some(value_pieces)) = (pattern_pieces, value_pieces) else {
+            continue;
+        };
+        check_value(&section, &pattern_pieces, &value_pieces, &value);
+        if let (Some(kind), Some(alias)) = (kind, alias) {
+            rules.push(SeedRule {
+                pattern: pattern_pieces,
+                text: pattern.value,
+                kind,
+                alias,
+                value: value_pieces,
+            });
+        }
+    }
+    rules
+}
+
+fn template_of(section: &Section<'_, '_>, text: &Placed<String>) -> Option<Vec<Piece>> {
+    let pieces = parse_template(&text.value);
+    let is_sound = pieces.as_ref().is_some_and(|pieces| {
+        let two_in_a_row = pieces.windows(2).any(|pair| {
+            matches!(pair, [Piece::Placeholder(_), Piece::Placeholder(_)])
+        });
+        !two_in_a_row && !pieces.is_empty()
+    });
+    if !is_sound {
+        let message = format!("`{}` is no pattern", text.value);
+        section.report(&text.span, message, "write for example `@{name}@{host}`");
+    }
+    pieces.filter(|_| is_sound)
+}
+
+fn check_value(
+    section: &Section<'_, '_>,
+    pattern: &[Piece],
+    value: &[Piece],
+    text: &Placed<String>,
+) {
+    for piece in value {
+        if let Piece::Placeholder(name) = piece
+            && name != "host"
+            && !pattern.contains(piece)
+        {
+            let message = format!("the pattern has no placeholder `{{{name}}}`");
+            section.report(&text.span, message, "use the pattern's placeholders and `{host}`");
+        }
+    }
+}
+
+pub(super) fn read_errors(
+    top: &Section<'_, '_>,
+    types: &Types,
+    queries: &[Query],
+) -> Vec<ErrorRule> {
+    let mut rules = Vec::new();
+    for section in top.tables("errors") {
+        section.expect_keys(keys::ERROR);
+        if !section.has("status") {
+            section.missing("status", "status = 404");
+        }
+        let statuses = section.numbers_or_texts("status").unwrap_or_default();
+        let statuses = statuses
+            .iter()
+            .filter_map(|text| read_status(&section, text))
+            .collect();
+        let outcome = section
+            .need_text("outcome", "outcome = \"not found\"")
+            .and_then(|word| outcome_of(&section, &word));
+        let Some(outcome) = outcome else { continue };
+        let query: Option<Name> = section
+            .text("query")
+            .and_then(|text| find_query(&section, &text, queries))
+            .map(|query| query.name.clone());
+        rules.push(ErrorRule {
+            statuses,
+            matcher: read_match(&section),
+            subject: section
+                .has("subject")
+                .then(|| types.kind_at(&section, "subject"))
+                .flatten(),
+            query,
+            outcome,
+            reason: section.text("reason").map(|text| text.value),
+        });
+    }
+    rules
+}
+
+fn read_match(section: &Section<'_, '_>) -> Option<Expression> {
+    let text = section.text("match")?;
+    match Expression::compile(&text.value) {
+        Ok(expression) => Some(expression),
+        Err(fault) => {
+            report_expression(section, &text.span, &text.value, &fault);
+            None
+        }
+    }
+}
+
+/// `404`, or `5xx`.
+fn read_status(section: &Section<'_, '_>, text: &Placed<String>) -> Option<(u16, u16)> {
+    let range = match text.value.strip_suffix("xx") {
+        Some(class) => class
+            .parse()
+            .ok()
+            .filter(|class: &u16| (1..=5).contains(class))
+            .map(|class| (class * 100, class * 100 + 99)),
+        None => text.value.parse().ok().map(|status| (status, status)),
+    };
+    let range = range.filter(|(from, _)| (100..=599).contains(from));
+    if range.is_none() {
+        let message = format!("`{}` is no status", text.value);
+        section.report(&text.span, message, "write for example `404` or `\"5xx\"`");
+    }
+    range
+}

@@ -1,0 +1,305 @@
+//! A checked, compiled network.
+
+use crate::budget::LimitHeaders;
+use crate::expression::Expression;
+use crate::seed::SeedRule;
+use crate::shape::{Node, Shape, ShapeId};
+use kittiwake_model::{BudgetRule, LinkTable, List, Name, OutcomeCode};
+use std::fmt;
+use url::Url;
+
+/// A network as its definition describes it.
+pub struct Network {
+    pub(crate) name: Name,
+    pub(crate) title: String,
+    pub(crate) description: String,
+    pub(crate) verified_on: String,
+    pub(crate) sources: Vec<String>,
+    pub(crate) digest: Name,
+    pub(crate) text: String,
+    /// The one address of the network; `None` when there are many hosts.
+    pub(crate) address: Option<Url>,
+    pub(crate) types: Vec<Type>,
+    pub(crate) shapes: Vec<Shape>,
+    pub(crate) queries: Vec<Query>,
+    pub(crate) robots: Vec<Robot>,
+    pub(crate) budgets: Vec<BudgetRule>,
+    pub(crate) conditions: Vec<BudgetCondition>,
+    pub(crate) limit_headers: Option<LimitHeaders>,
+    pub(crate) seeds: Vec<SeedRule>,
+    pub(crate) errors: Vec<ErrorRule>,
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Network")
+            .field("name", &self.name)
+            .field("digest", &self.digest)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A type of object.
+#[derive(Debug)]
+pub(crate) struct Type {
+    pub(crate) name: Name,
+    pub(crate) shape: ShapeId,
+    /// The query that finds an object by its handle.
+    pub(crate) resolve: Option<Name>,
+}
+
+/// One question that can be asked.
+#[derive(Debug)]
+pub struct Query {
+    pub name: Name,
+    pub description: String,
+    /// The type of the subject.
+    pub kind: Name,
+    /// How many subjects one call can ask for; 1 = one.
+    pub batch_max: u32,
+    /// Pages after which a walk ends, whatever the network offers.
+    pub pages_max: u32,
+    /// The list whose walks show which relations vanished.
+    pub list: Option<List>,
+    /// Whether a walk can begin at a mark ([`crate::Page::Since`]).
+    pub incremental: bool,
+    /// Changes whenever old cursors would mean something else.
+    pub paging_digest: Name,
+    pub auth: AuthNeed,
+    /// The permission that a credential needs, in the network's word.
+    pub scope: Option<String>,
+    pub(crate) path: String,
+    pub(crate) parameters: Vec<(String, String)>,
+    pub(crate) batch: Option<Batch>,
+    pub(crate) page: Option<PageRule>,
+    pub(crate) since: Option<SinceRule>,
+    /// The budgets that may apply, by their place in the network's list.
+    pub(crate) budgets: Vec<usize>,
+    pub(crate) selects: Vec<Select>,
+    /// Where the selects stand in an answer.
+    pub(crate) tree: Node,
+    pub(crate) slots: usize,
+}
+
+/// Whether a credential is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthNeed {
+    /// Never.
+    None,
+    /// When there is one.
+    Optional,
+    /// Nothing is answered without one.
+    Required,
+}
+
+/// How several subjects are put into one call.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) parameter: String,
+    pub(crate) style: BatchStyle,
+    pub(crate) alias: Name,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BatchStyle {
+    /// `id=1&id=2`
+    Repeated,
+    /// `id[]=1&id[]=2`
+    Brackets,
+    /// `id=1,2`
+    Comma,
+}
+
+/// Paging by the `Link` header.
+#[derive(Debug)]
+pub(crate) struct PageRule {
+    pub(crate) size_parameter: Option<String>,
+    pub(crate) size: u32,
+}
+
+/// How a walk begins at a mark and goes on towards the present.
+#[derive(Debug)]
+pub(crate) struct SinceRule {
+    pub(crate) parameter: String,
+    /// The items' alias that marks are made of.
+    pub(crate) alias: Name,
+    pub(crate) is_ended_by_short_page: bool,
+}
+
+/// What is taken out of an answer.
+#[derive(Debug)]
+pub(crate) struct Select {
+    /// The slot in the query's tree.
+    pub(crate) slot: u32,
+    /// Whether it stands at the top of the answer.
+    pub(crate) is_top: bool,
+    pub(crate) is_each: bool,
+    pub(crate) shape: ShapeId,
+    pub(crate) is_subject: bool,
+    pub(crate) link: Option<SelectLink>,
+}
+
+/// A relation between the subject and an item.
+#[derive(Debug)]
+pub(crate) struct SelectLink {
+    pub(crate) kind: Name,
+    pub(crate) table: LinkTable,
+    /// Whether it goes from the subject to the item, or back.
+    pub(crate) is_from_subject: bool,
+}
+
+/// When a budget applies.
+#[derive(Debug, Default)]
+pub(crate) struct BudgetCondition {
+    pub(crate) authenticated: Option<bool>,
+    /// Any one of these parameters in the request; none listed = always.
+    pub(crate) any_parameter: Vec<String>,
+}
+
+/// What an answer other than the expected one means.
+#[derive(Debug)]
+pub(crate) struct ErrorRule {
+    /// Inclusive ranges of status codes.
+    pub(crate) statuses: Vec<(u16, u16)>,
+    pub(crate) matcher: Option<Expression>,
+    pub(crate) subject: Option<Name>,
+    pub(crate) query: Option<Name>,
+    pub(crate) outcome: OutcomeCode,
+    pub(crate) reason: Option<String>,
+}
+
+/// A lane of a crawl: which queries are asked about a subject, in order.
+#[derive(Debug, Clone)]
+pub struct Robot {
+    pub name: Name,
+    pub title: String,
+    pub description: String,
+    /// The type of its subjects.
+    pub kind: Name,
+    pub steps: Vec<Step>,
+}
+
+/// One query of a robot.
+#[derive(Debug, Clone)]
+pub struct Step {
+    pub query: Name,
+    /// The direction of follow relations that it walks; a crawl may leave one out.
+    pub list: Option<List>,
+}
+
+/// Why a host cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    #[error("{network} has many hosts: name one, as in {network}@HOST")]
+    Missing { network: Name },
+    #[error("{host:?} is no host name: write for example `example.org` or `example.org:8443`")]
+    Malformed { host: String },
+}
+
+impl Network {
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// The day on which the definition was last held against the network, `YYYY-MM-DD`.
+    pub fn verified_on(&self) -> &str {
+        &self.verified_on
+    }
+
+    /// Where its facts come from.
+    pub fn sources(&self) -> &[String] {
+        &self.sources
+    }
+
+    /// The first 16 hexadecimal digits of the SHA-256 of the text.
+    pub fn digest(&self) -> &Name {
+        &self.digest
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub fn query(&self, name: &str) -> Option<&Query> {
+        self.queries.iter().find(|query| &*query.name == name)
+    }
+
+    pub fn queries(&self) -> impl Iterator<Item = &Query> {
+        self.queries.iter()
+    }
+
+    pub fn robot(&self, name: &str) -> Option<&Robot> {
+        self.robots.iter().find(|robot| &*robot.name == name)
+    }
+
+    pub fn robots(&self) -> &[Robot] {
+        &self.robots
+    }
+
+    pub fn budget(&self, name: &str) -> Option<&BudgetRule> {
+        self.budgets.iter().find(|budget| &*budget.name == name)
+    }
+
+    pub fn budgets(&self) -> &[BudgetRule] {
+        &self.budgets
+    }
+
+    /// The names of all types.
+    pub fn kinds(&self) -> impl Iterator<Item = &Name> {
+        self.types.iter().map(|one| &one.name)
+    }
+
+    /// The query that finds an object of this type by its handle.
+    pub fn resolve_query(&self, kind: &str) -> Option<&Query> {
+        self.query(self.find_type(kind)?.resolve.as_deref()?)
+    }
+
+    /// Whether the user has to name a host.
+    pub fn needs_host(&self) -> bool {
+        self.address.is_none()
+    }
+
+    /// The address that requests to a host begin with.
+    pub fn base(&self, host: &str) -> Result<Url, HostError> {
+        if let Some(address) = &self.address {
+            return Ok(address.clone());
+        }
+        if host.is_empty() {
+            return Err(HostError::Missing {
+                network: self.name.clone(),
+            });
+        }
+        let malformed = || HostError::Malformed {
+            host: host.chars().take(80).collect(),
+        };
+        if !is_host(host) {
+            return Err(malformed());
+        }
+        let url = Url::parse(&format!("https://{host}")).map_err(|_| malformed())?;
+        url.host_str().ok_or_else(malformed)?;
+        Ok(url)
+    }
+
+    pub(crate) fn find_type(&self, kind: &str) -> Option<&Type> {
+        self.types.iter().find(|one| &*one.name == kind)
+    }
+}
+
+/// Whether a text can be a host, perhaps with a port: nothing that would reach further into an
+/// address.
+pub(crate) fn is_host(text: &str) -> bool {
+    const HOST_MAX: usize = 260;
+    let is_plain = |character: char| {
+        character.is_alphanumeric() || matches!(character, '.' | '-' | ':' | '[' | ']' | '_')
+    };
+    !text.is_empty() && text.len() <= HOST_MAX && text.chars().all(is_plain)
+}

@@ -1,0 +1,260 @@
+//! From a question to the request that asks it.
+
+use crate::network::{AuthNeed, BatchStyle, Network, Query};
+use crate::page::{Page, TOKEN_BYTES_MAX, token_parameters};
+use kittiwake_model::{Identity, Name};
+use url::Url;
+
+/// A question: one page of one query about its subjects.
+#[derive(Debug, Clone)]
+pub struct Ask<'a> {
+    pub query: &'a Query,
+    pub base: &'a Url,
+    /// The host whose ids are used.
+    pub host: &'a str,
+    pub subjects: &'a [&'a Identity],
+    pub page: Page<'a>,
+    /// Whether there is a credential.
+    pub authenticated: bool,
+}
+
+/// What to send. Holds no secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestPlan {
+    pub method: &'static str,
+    pub url: Url,
+    pub headers: Vec<(String, String)>,
+    /// Whether `Authorization: Bearer` is to be added.
+    pub send_credential: bool,
+    /// Path and query, for the log.
+    pub target: String,
+    /// The page asked for; empty for the first.
+    pub cursor: String,
+    /// The budgets that the call is charged to.
+    pub budgets: Vec<Name>,
+}
+
+/// Why a question cannot be asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    #[error("the {kind} has no alias {alias:?} on this host")]
+    MissingAlias { alias: String, kind: Name },
+    #[error("{given} subjects were given, the query takes {max} at most")]
+    TooManySubjects { given: usize, max: u32 },
+    #[error("no subject was given")]
+    NoSubject,
+    #[error("the cursor is not one of this query")]
+    BadCursor,
+    #[error("the query cannot begin at a mark")]
+    NotIncremental,
+    #[error("the query needs a credential")]
+    AuthRequired,
+    #[error("the alias {alias:?} cannot stand in an address")]
+    BadAlias { alias: String },
+}
+
+impl Network {
+    /// Builds the request for one page of one query.
+    pub fn request(&self, ask: &Ask<'_>) -> Result<RequestPlan, RequestError> {
+        let query = ask.query;
+        let batch_max = query.batch_max;
+        if ask.subjects.is_empty() {
+            return Err(RequestError::NoSubject);
+        }
+        if ask.subjects.len() > batch_max as usize {
+            return Err(RequestError::TooManySubjects {
+                given: ask.subjects.len(),
+                max: batch_max,
+            });
+        }
+        if query.auth == AuthNeed::Required && !ask.authenticated {
+            return Err(RequestError::AuthRequired);
+        }
+        let send_credential = ask.authenticated && query.auth != AuthNeed::None;
+        let mut parameters = fixed_parameters(ask)?;
+        let cursor = page_parameters(ask, &mut parameters)?;
+        let url = address(ask, &parameters)?;
+        let target = match url.query() {
+            Some(pairs) => format!("{}?{pairs}", url.path()),
+            None => url.path().to_owned(),
+        };
+        let budgets = self.charged(query, send_credential, &parameters);
+        Ok(RequestPlan {
+            method: "GET",
+            url,
+            headers: vec![("accept".to_owned(), "application/json".to_owned())],
+            send_credential,
+            target,
+            cursor,
+            budgets,
+        })
+    }
+
+    fn charged(
+        &self,
+        query: &Query,
+        authenticated: bool,
+        parameters: &[(String, String)],
+    ) -> Vec<Name> {
+        let applies = |place: &usize| {
+            let condition = &self.conditions[*place];
+            let is_present = |wanted: &String| parameters.iter().any(|(name, _)| name == wanted);
+            condition
+                .authenticated
+                .is_none_or(|wanted| wanted == authenticated)
+                && (condition.any_parameter.is_empty()
+                    || condition.any_parameter.iter().any(is_present))
+        };
+        query
+            .budgets
+            .iter()
+            .filter(|place| applies(place))
+            .map(|place| self.budgets[*place].name.clone())
+            .collect()
+    }
+}
+
+/// The parameters of every page: constants, the subject's aliases, the batch, the page size.
+fn fixed_parameters(ask: &Ask<'_>) -> Result<Vec<(String, String)>, RequestError> {
+    let query = ask.query;
+    let mut parameters = Vec::new();
+    for (name, template) in &query.parameters {
+        parameters.push((name.clone(), expand(template, ask, str::to_owned)?));
+    }
+    if let Some(batch) = &query.batch {
+        let ids: Vec<String> = ask
+            .subjects
+            .iter()
+            .map(|subject| alias_of(subject, &batch.alias, ask.host))
+            .collect::<Result<_, _>>()?;
+        match batch.style {
+            BatchStyle::Comma => parameters.push((batch.parameter.clone(), ids.join(","))),
+            BatchStyle::Repeated => {
+                parameters.extend(ids.into_iter().map(|id| (batch.parameter.clone(), id)));
+            }
+            BatchStyle::Brackets => {
+                let name = format!("{}[]", batch.parameter);
+                parameters.extend(ids.into_iter().map(|id| (name.clone(), id)));
+            }
+        }
+    }
+    if let Some(page) = &query.page
+        && let Some(name) = &page.size_parameter
+    {
+        parameters.push((name.clone(), page.size.to_string()));
+    }
+    Ok(parameters)
+}
+
+/// Adds what the page needs; the cursor as it is logged.
+fn page_parameters(
+    ask: &Ask<'_>,
+    parameters: &mut Vec<(String, String)>,
+) -> Result<String, RequestError> {
+    match ask.page {
+        Page::First => Ok(String::new()),
+        Page::Since(mark) => {
+            let since = ask.query.since.as_ref().ok_or(RequestError::NotIncremental)?;
+            if mark.is_empty() || mark.len() > TOKEN_BYTES_MAX {
+                return Err(RequestError::BadCursor);
+            }
+            parameters.push((since.parameter.clone(), mark.to_owned()));
+            let mut cursor = url::form_urlencoded::Serializer::new(String::new());
+            cursor.append_pair(&since.parameter, mark);
+            Ok(cursor.finish())
+        }
+        Page::Next(token) => {
+            if ask.query.page.is_none() {
+                return Err(RequestError::BadCursor);
+            }
+            let pairs = token_parameters(token).ok_or(RequestError::BadCursor)?;
+            parameters.retain(|(name, _)| !pairs.iter().any(|(other, _)| other == name));
+            parameters.extend(pairs);
+            Ok(token.to_owned())
+        }
+    }
+}
+
+fn address(ask: &Ask<'_>, parameters: &[(String, String)]) -> Result<Url, RequestError> {
+    let path = expand(&ask.query.path, ask, encode_segment)?;
+    let whole = format!("{}{path}", ask.base.path().trim_end_matches('/'));
+    let mut url = ask.base.clone();
+    url.set_path(&whole);
+    url.set_query(None);
+    url.set_fragment(None);
+    // `.` and `..` as ids would make it another path, however they are written.
+    if url.path() != whole {
+        return Err(RequestError::BadAlias {
+            alias: path.chars().take(80).collect(),
+        });
+    }
+    if !parameters.is_empty() {
+        url.query_pairs_mut().extend_pairs(parameters);
+    }
+    Ok(url)
+}
+
+/// Fills the placeholders of a template: `{id}`, `{handle}`, `{handle:local}`, `{canonical}`,
+/// `{host}`. Templates were checked when the definition was loaded.
+fn expand(
+    template: &str,
+    ask: &Ask<'_>,
+    encode: impl Fn(&str) -> String,
+) -> Result<String, RequestError> {
+    let mut out = String::with_capacity(template.len() + 24);
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        out.push_str(before);
+        let (placeholder, after) = after.split_once('}').unwrap_or((after, ""));
+        out.push_str(&encode(&placeholder_value(placeholder, ask)?));
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+fn placeholder_value(placeholder: &str, ask: &Ask<'_>) -> Result<String, RequestError> {
+    if placeholder == "host" {
+        return Ok(ask.host.to_owned());
+    }
+    let subject = ask.subjects.first().ok_or(RequestError::NoSubject)?;
+    let Some(name) = placeholder.strip_suffix(":local") else {
+        return alias_of(subject, placeholder, ask.host);
+    };
+    // A name on the host that is asked goes without that host.
+    let value = alias_of(subject, name, ask.host)?;
+    Ok(match value.rsplit_once('@') {
+        Some((local, host)) if host.eq_ignore_ascii_case(ask.host) => local.to_owned(),
+        _ => value,
+    })
+}
+
+fn alias_of(subject: &Identity, name: &str, host: &str) -> Result<String, RequestError> {
+    let found = if name == "canonical" {
+        subject.canonical.as_deref()
+    } else {
+        subject.alias(name, host)
+    };
+    found
+        .map(str::to_owned)
+        .ok_or_else(|| RequestError::MissingAlias {
+            alias: name.to_owned(),
+            kind: subject.kind.clone(),
+        })
+}
+
+/// Percent-encodes everything that could mean something in a path.
+fn encode_segment(text: &str) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            out.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+    }
+    out
+}

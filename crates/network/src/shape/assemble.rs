@@ -1,0 +1,485 @@
+//! From slices to objects and links.
+
+use super::{
+    AliasReference, AliasRule, Collect, FieldKind, FieldRule, LinkRule, NESTED_MAX, Pick,
+    ReferenceRule, Shape, ShapeId, Slots, fill,
+};
+use crate::html::html_to_text;
+use crate::json;
+use crate::time::TimeFormat;
+use kittiwake_model::value::is_id;
+use kittiwake_model::{
+    Alias, Group, Identity, Link, LinkTable, Name, Object, Reference, Standing, Value, WorldTime,
+};
+use serde::de::DeserializeSeed;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// Everything read from one answer so far.
+pub(crate) struct Reader<'n, 'de> {
+    pub(crate) network: &'n Name,
+    pub(crate) shapes: &'n [Shape],
+    /// The host that was asked: ids of this host are valid there.
+    pub(crate) host: &'n str,
+    pub(crate) objects: Vec<Object>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) mended: u32,
+    /// Nested objects read last. A page repeats its author in every post, byte for byte.
+    recent: Vec<(ShapeId, &'de str, u32)>,
+}
+
+const RECENT_MAX: usize = 16;
+
+impl<'n, 'de> Reader<'n, 'de> {
+    pub(crate) fn new(network: &'n Name, shapes: &'n [Shape], host: &'n str) -> Self {
+        Self {
+            network,
+            shapes,
+            host,
+            objects: Vec::new(),
+            links: Vec::new(),
+            mended: 0,
+            recent: Vec::new(),
+        }
+    }
+
+    /// Reads one object from its slice; its place in `objects`.
+    pub(crate) fn read_slice(
+        &mut self,
+        shape_id: ShapeId,
+        raw: &'de str,
+        depth: u32,
+    ) -> Option<u32> {
+        let shape = &self.shapes[shape_id];
+        if !json::is_object(raw) || depth > NESTED_MAX {
+            self.mended += 1;
+            return None;
+        }
+        let mut slots: Slots<'de> = vec![None; shape.slots];
+        fill(&shape.tree, raw, &mut slots, &mut self.mended);
+        self.assemble(shape, &slots, depth)
+    }
+
+    fn read_nested(&mut self, shape_id: ShapeId, raw: &'de str, depth: u32) -> Option<u32> {
+        let known = self.recent.iter().find(|(id, slice, _)| {
+            *id == shape_id && slice.len() == raw.len() && *slice == raw
+        });
+        if let Some((_, _, place)) = known {
+            return Some(*place);
+        }
+        let place = self.read_slice(shape_id, raw, depth)?;
+        if self.recent.len() >= RECENT_MAX {
+            self.recent.remove(0);
+        }
+        self.recent.push((shape_id, raw, place));
+        Some(place)
+    }
+
+    fn assemble(&mut self, shape: &'n Shape, slots: &Slots<'de>, depth: u32) -> Option<u32> {
+        let identity = self.identity(shape, slots)?;
+        let standing = self.standing(shape, slots);
+        let mut own_links = Vec::new();
+        let mut groups = Vec::with_capacity(shape.groups.len());
+        // A network blanks what it still says of an object that is gone; that is no observation.
+        if standing == Standing::Present {
+            for rule in &shape.groups {
+                let mut fields = Vec::with_capacity(rule.fields.len());
+                for field in &rule.fields {
+                    if let Some(value) = self.field(field, slots, depth, &mut own_links) {
+                        fields.push((field.name.clone(), value));
+                    }
+                }
+                if !fields.is_empty() {
+                    groups.push(Group {
+                        name: rule.name.clone(),
+                        fields,
+                    });
+                }
+            }
+            for rule in &shape.links {
+                self.links_of(rule, slots, depth, &mut own_links);
+            }
+        }
+        let place = self.objects.len() as u32;
+        self.objects.push(Object {
+            identity,
+            known_as: None,
+            table: shape.table,
+            groups,
+            standing,
+        });
+        self.links.extend(own_links.into_iter().map(|link| Link {
+            table: link.table,
+            kind: link.kind,
+            from: Reference::Object(place),
+            to: link.to,
+            at: link.at,
+            walk: None,
+        }));
+        Some(place)
+    }
+
+    /// Who it is; `None` (and counted) when nothing usable says so.
+    fn identity(&mut self, shape: &'n Shape, slots: &Slots<'de>) -> Option<Identity> {
+        let mut canonical = None;
+        if let Some(pick) = &shape.canonical
+            && let Some(raw) = self.pick(pick, slots)
+            && !json::is_null(&raw)
+        {
+            canonical = Some(self.id_of(&raw)?);
+        }
+        let mut aliases = Vec::with_capacity(shape.aliases.len());
+        for rule in &shape.aliases {
+            let Some(raw) = self.pick(&rule.pick, slots).filter(|raw| !json::is_null(raw)) else {
+                continue;
+            };
+            match self.id_of(&raw) {
+                Some(id) => aliases.push(self.alias(rule, id)),
+                // A handle that cannot be used leaves the object as it is; a broken id does not.
+                None if rule.is_movable => {}
+                None => return None,
+            }
+        }
+        let identity = Identity {
+            network: self.network.clone(),
+            kind: shape.kind.clone(),
+            canonical,
+            aliases,
+        };
+        if identity.is_anonymous() {
+            self.mended += 1;
+            return None;
+        }
+        Some(identity)
+    }
+
+    fn alias(&self, rule: &AliasRule, id: String) -> Alias {
+        Alias {
+            name: rule.name.clone(),
+            id: if rule.is_qualified {
+                self.qualify(id)
+            } else {
+                id
+            },
+            host: self.scope(rule.is_host_scoped),
+            movable: rule.is_movable,
+        }
+    }
+
+    fn scope(&self, is_host_scoped: bool) -> String {
+        if is_host_scoped {
+            self.host.to_owned()
+        } else {
+            String::new()
+        }
+    }
+
+    fn qualify(&self, mut text: String) -> String {
+        if !text.is_empty() && !text.contains('@') {
+            text.push('@');
+            text.push_str(self.host);
+        }
+        text
+    }
+
+    fn id_of(&mut self, raw: &str) -> Option<String> {
+        let id = json::id_text(raw, &mut 0).filter(|id| is_id(id));
+        if id.is_none() {
+            self.mended += 1;
+        }
+        id
+    }
+
+    fn standing(&mut self, shape: &'n Shape, slots: &Slots<'de>) -> Standing {
+        for (code, pick) in &shape.states {
+            if let Some(raw) = self.pick(pick, slots)
+                && !json::is_falsy(&raw)
+            {
+                return Standing::Invalid(*code);
+            }
+        }
+        Standing::Present
+    }
+
+    /// The JSON text that a rule asks for; `None` when it was not observed.
+    fn pick(&mut self, pick: &Pick, slots: &Slots<'de>) -> Option<Cow<'de, str>> {
+        match pick {
+            Pick::Slots(places) => pick_slot(places, slots).map(Cow::Borrowed),
+            Pick::LowerCase(places) => pick_slot(places, slots).map(lower_case),
+            Pick::Expression {
+                expression,
+                inputs,
+                whole,
+            } => {
+                let input = match whole {
+                    Some(slot) => Cow::Borrowed(slots[*slot as usize]?),
+                    None => Cow::Owned(gather(inputs, slots)?),
+                };
+                match expression.run(&input, self.host) {
+                    Ok(result) => result.map(Cow::Owned),
+                    Err(_) => {
+                        self.mended += 1;
+                        None
+                    }
+                }
+            }
+        }
+    }
+
+    fn field(
+        &mut self,
+        rule: &'n FieldRule,
+        slots: &Slots<'de>,
+        depth: u32,
+        links: &mut Vec<OwnLink>,
+    ) -> Option<Value> {
+        if let FieldKind::Reference(reference) = &rule.kind {
+            return self.reference_field(rule, reference, slots, depth, links);
+        }
+        let raw = self.pick(&rule.pick, slots)?;
+        if json::is_null(&raw) {
+            return Some(Value::Null);
+        }
+        let value = self.value(&rule.kind, &raw);
+        if value.is_none() {
+            self.mended += 1;
+        }
+        value
+    }
+
+    fn value(&mut self, kind: &FieldKind, raw: &str) -> Option<Value> {
+        let mended = &mut self.mended;
+        match kind {
+            FieldKind::Text { is_qualified } => {
+                let text = text_of(raw, mended)?;
+                Some(Value::Text(if *is_qualified {
+                    self.qualify(text)
+                } else {
+                    text
+                }))
+            }
+            FieldKind::Html => Some(Value::Text(html_to_text(&json::text(raw, mended)?))),
+            FieldKind::Time(format) => {
+                let (at_us, clamped) = time_of(format, raw, mended)?;
+                *mended += u32::from(clamped);
+                Some(Value::Time { at_us, clamped })
+            }
+            FieldKind::Int => json::integer(raw).map(Value::Int),
+            FieldKind::Float => json::float(raw).map(Value::Float),
+            FieldKind::Bool => json::boolean(raw).map(Value::Bool),
+            FieldKind::Json => json::compact(raw, mended).map(Value::Json),
+            FieldKind::Reference(_) => None,
+        }
+    }
+
+    fn reference_field(
+        &mut self,
+        rule: &'n FieldRule,
+        reference: &'n ReferenceRule,
+        slots: &Slots<'de>,
+        depth: u32,
+        links: &mut Vec<OwnLink>,
+    ) -> Option<Value> {
+        let Pick::Slots(places) = &rule.pick else {
+            return None;
+        };
+        let raw = pick_slot(places, slots)?;
+        if json::is_null(raw) {
+            return Some(Value::Null);
+        }
+        let to = self.reference(reference, raw, depth)?;
+        if let Some(kind) = &reference.link {
+            links.push(OwnLink {
+                table: LinkTable::Links,
+                kind: kind.clone(),
+                to: to.clone(),
+                at: self.link_time(reference.link_at.as_ref(), slots),
+            });
+        }
+        Some(Value::Object(to))
+    }
+
+    /// An object in place becomes an object of its own; a bare id becomes a name.
+    fn reference(
+        &mut self,
+        rule: &'n ReferenceRule,
+        raw: &'de str,
+        depth: u32,
+    ) -> Option<Reference> {
+        if json::is_object(raw) {
+            return self
+                .read_nested(rule.shape, raw, depth + 1)
+                .map(Reference::Object);
+        }
+        let Some(alias) = &rule.alias else {
+            self.mended += 1;
+            return None;
+        };
+        let id = self.id_of(raw)?;
+        Some(Reference::Identity(Box::new(self.named(rule, alias, id))))
+    }
+
+    fn named(&self, rule: &ReferenceRule, alias: &AliasReference, id: String) -> Identity {
+        Identity {
+            network: self.network.clone(),
+            kind: rule.kind.clone(),
+            canonical: None,
+            aliases: vec![Alias {
+                name: alias.name.clone(),
+                id: if alias.is_qualified {
+                    self.qualify(id)
+                } else {
+                    id
+                },
+                host: self.scope(alias.is_host_scoped),
+                movable: alias.is_movable,
+            }],
+        }
+    }
+
+    fn links_of(
+        &mut self,
+        rule: &'n LinkRule,
+        slots: &Slots<'de>,
+        depth: u32,
+        links: &mut Vec<OwnLink>,
+    ) {
+        let Some(raw) = slots[rule.slot as usize].filter(|raw| !json::is_null(raw)) else {
+            return;
+        };
+        if raw == "[]" {
+            return;
+        }
+        let items: Vec<&'de RawValue> = if rule.is_each {
+            match serde_json::from_str(raw) {
+                Ok(items) => items,
+                Err(_) => {
+                    self.mended += 1;
+                    return;
+                }
+            }
+        } else {
+            serde_json::from_str(raw).into_iter().collect()
+        };
+        let at = self.link_time(rule.at.as_ref(), slots);
+        for item in items {
+            if let Some(to) = self.reference(&rule.target, item.get(), depth) {
+                links.push(OwnLink {
+                    table: rule.table,
+                    kind: rule.kind.clone(),
+                    to,
+                    at,
+                });
+            }
+        }
+    }
+
+    fn link_time(&mut self, pick: Option<&Pick>, slots: &Slots<'de>) -> Option<WorldTime> {
+        let raw = self.pick(pick?, slots)?;
+        let (at_us, _) = time_of(&TimeFormat::Rfc3339, &raw, &mut 0)?;
+        Some(WorldTime(at_us))
+    }
+}
+
+/// A link whose source is the object that is being read.
+struct OwnLink {
+    table: LinkTable,
+    kind: Name,
+    to: Reference,
+    at: Option<WorldTime>,
+}
+
+fn pick_slot<'de>(places: &[u32], slots: &Slots<'de>) -> Option<&'de str> {
+    let mut found = None;
+    for place in places {
+        if let Some(raw) = slots[*place as usize] {
+            if !json::is_falsy(raw) {
+                return Some(raw);
+            }
+            found = Some(raw);
+        }
+    }
+    found
+}
+
+/// A string in lower case; what is no string stays, and is refused where it is used.
+fn lower_case(raw: &str) -> Cow<'_, str> {
+    if raw.contains('\\') {
+        let text = json::text(raw, &mut 0).unwrap_or_default();
+        return Cow::Owned(json::quote(&text.to_ascii_lowercase()));
+    }
+    if raw.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Cow::Owned(raw.to_ascii_lowercase());
+    }
+    Cow::Borrowed(raw)
+}
+
+fn text_of(raw: &str, mended: &mut u32) -> Option<String> {
+    if raw.starts_with('"') {
+        json::text(raw, mended)
+    } else {
+        json::id_text(raw, mended)
+    }
+}
+
+fn time_of(format: &TimeFormat, raw: &str, mended: &mut u32) -> Option<(i64, bool)> {
+    if raw.starts_with('"') {
+        format.read_text(&json::text(raw, mended)?)
+    } else if json::is_number(raw) {
+        format.read_number(raw.parse().ok()?)
+    } else {
+        None
+    }
+}
+
+/// The keys that an expression looks at, as an object of their own.
+fn gather(inputs: &[(String, u32)], slots: &Slots<'_>) -> Option<String> {
+    let mut input = String::from("{");
+    for (key, slot) in inputs {
+        if let Some(raw) = slots[*slot as usize] {
+            if input.len() > 1 {
+                input.push(',');
+            }
+            input.push_str(&json::quote(key));
+            input.push(':');
+            input.push_str(raw);
+        }
+    }
+    // An expression of constants alone has no inputs and is always observed.
+    if input.len() == 1 && !inputs.is_empty() {
+        return None;
+    }
+    input.push('}');
+    Some(input)
+}
+
+/// Reads one object straight from the stream; its place in `objects`.
+pub(crate) struct Element<'a, 'n, 'de> {
+    pub(crate) reader: &'a mut Reader<'n, 'de>,
+    pub(crate) shape: ShapeId,
+    /// Takes the object as a slice first: slower, but a fault in it stays in it.
+    pub(crate) by_slice: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Element<'_, '_, 'de> {
+    type Value = Option<u32>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, input: D) -> Result<Self::Value, D::Error> {
+        let shape = &self.reader.shapes[self.shape];
+        if self.by_slice || shape.tree.slot.is_some() {
+            let raw = <&'de RawValue as serde::Deserialize>::deserialize(input)?;
+            return Ok(self.reader.read_slice(self.shape, raw.get(), 0));
+        }
+        let mut slots: Slots<'de> = vec![None; shape.slots];
+        let collect = Collect {
+            node: &shape.tree,
+            slots: &mut slots,
+            mended: &mut self.reader.mended,
+        };
+        if !collect.deserialize(input)? {
+            self.reader.mended += 1;
+            return Ok(None);
+        }
+        Ok(self.reader.assemble(shape, &slots, 0))
+    }
+}

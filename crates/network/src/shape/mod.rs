@@ -1,0 +1,207 @@
+//! How the objects of one type are read from a document.
+//!
+//! A [`Shape`] holds all plain paths of a type in one tree of keys, so that one pass over the
+//! bytes finds every slice that any field, alias or link asks for (`tree.rs`); the rules then say
+//! what becomes of the slices (`assemble.rs`).
+
+mod assemble;
+mod tree;
+
+pub(crate) use assemble::{Element, Reader};
+pub(crate) use tree::{Collect, Node, Slots, fill};
+
+use crate::expression::Expression;
+use crate::path::{Keys, Path};
+use crate::time::TimeFormat;
+use kittiwake_model::{LinkTable, Name, OutcomeCode, Table};
+use std::sync::Arc;
+
+/// The place of a shape in the network's list.
+pub(crate) type ShapeId = usize;
+
+/// How deeply objects may be nested in one another (a repost in a quote in a post …).
+pub(crate) const NESTED_MAX: u32 = 4;
+
+/// One way in which a type is written.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    pub(crate) kind: Name,
+    pub(crate) table: Table,
+    pub(crate) tree: Node,
+    pub(crate) slots: usize,
+    pub(crate) canonical: Option<Pick>,
+    pub(crate) aliases: Vec<AliasRule>,
+    pub(crate) states: Vec<(OutcomeCode, Pick)>,
+    pub(crate) groups: Vec<GroupRule>,
+    pub(crate) links: Vec<LinkRule>,
+    pub(crate) ignored: Vec<Path>,
+    /// The paths that rules read, for finding out what is read by none.
+    pub(crate) read: Vec<ReadPath>,
+}
+
+/// One path that a rule reads.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadPath {
+    pub(crate) path: Path,
+    pub(crate) depth: ReadDepth,
+}
+
+/// How much of what stands at a path is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadDepth {
+    /// One value.
+    Value,
+    /// Everything below it too.
+    Whole,
+    /// An object of this shape.
+    Shape(ShapeId),
+}
+
+/// Where a rule takes its value from.
+#[derive(Debug)]
+pub(crate) enum Pick {
+    /// The first of these slots that holds something.
+    Slots(Vec<u32>),
+    /// The same, in lower case: `.name | ascii_downcase` is too common to be left to jaq.
+    LowerCase(Vec<u32>),
+    Expression {
+        expression: Arc<Expression>,
+        /// The keys of the object that it looks at.
+        inputs: Vec<(String, u32)>,
+        /// The slot of the whole object, when it looks at that.
+        whole: Option<u32>,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct AliasRule {
+    pub(crate) name: Name,
+    pub(crate) pick: Pick,
+    pub(crate) is_host_scoped: bool,
+    pub(crate) is_movable: bool,
+    /// Whether `@host` is appended when there is no `@` in it.
+    pub(crate) is_qualified: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct GroupRule {
+    pub(crate) name: Name,
+    pub(crate) fields: Vec<FieldRule>,
+}
+
+#[derive(Debug)]
+pub(crate) struct FieldRule {
+    pub(crate) name: Name,
+    pub(crate) pick: Pick,
+    pub(crate) kind: FieldKind,
+}
+
+#[derive(Debug)]
+pub(crate) enum FieldKind {
+    Text { is_qualified: bool },
+    Html,
+    Time(TimeFormat),
+    Int,
+    Float,
+    Bool,
+    Json,
+    Reference(Box<ReferenceRule>),
+}
+
+/// One other object: described in place, or only named.
+#[derive(Debug)]
+pub(crate) struct ReferenceRule {
+    pub(crate) shape: ShapeId,
+    pub(crate) kind: Name,
+    /// The alias that a bare id is.
+    pub(crate) alias: Option<AliasReference>,
+    /// The kind of link that the reference makes as well.
+    pub(crate) link: Option<Name>,
+    pub(crate) link_at: Option<Pick>,
+}
+
+/// An alias of another type, as that type declares it.
+#[derive(Debug, Clone)]
+pub(crate) struct AliasReference {
+    pub(crate) name: Name,
+    pub(crate) is_host_scoped: bool,
+    pub(crate) is_movable: bool,
+    pub(crate) is_qualified: bool,
+}
+
+/// Relations to the items of a list (or to one object).
+#[derive(Debug)]
+pub(crate) struct LinkRule {
+    pub(crate) kind: Name,
+    pub(crate) table: LinkTable,
+    pub(crate) slot: u32,
+    pub(crate) is_each: bool,
+    pub(crate) target: ReferenceRule,
+    pub(crate) at: Option<Pick>,
+}
+
+/// Collects the paths of a shape into a tree, each path in a slot of its own.
+#[derive(Debug, Default)]
+pub(crate) struct TreeBuilder {
+    tree: Node,
+    slots: u32,
+    read: Vec<ReadPath>,
+}
+
+impl TreeBuilder {
+    /// The slot of a path; the same path always has the same slot.
+    pub(crate) fn slot(&mut self, keys: &Keys) -> u32 {
+        let node = keys.iter().fold(&mut self.tree, |node, key| node.child(key));
+        *node.slot.get_or_insert_with(|| {
+            self.slots += 1;
+            self.slots - 1
+        })
+    }
+
+    pub(crate) fn note(&mut self, path: Path, depth: ReadDepth) {
+        self.read.push(ReadPath { path, depth });
+    }
+
+    pub(crate) fn pick_paths(&mut self, paths: &[Path], depth: ReadDepth) -> Pick {
+        for path in paths {
+            self.note(path.clone(), depth);
+        }
+        Pick::Slots(paths.iter().map(|path| self.slot(&path.keys)).collect())
+    }
+
+    /// A path that is folded to lower case: `.name | ascii_downcase`.
+    pub(crate) fn pick_lower_case(&mut self, paths: &[Path]) -> Pick {
+        match self.pick_paths(paths, ReadDepth::Value) {
+            Pick::Slots(places) => Pick::LowerCase(places),
+            other => other,
+        }
+    }
+
+    pub(crate) fn pick_expression(&mut self, expression: Expression) -> Pick {
+        let mut inputs: Vec<(String, u32)> = Vec::new();
+        let mut whole = None;
+        for keys in expression.uses() {
+            let path = Path {
+                keys: keys.clone(),
+                each: false,
+            };
+            self.note(path, ReadDepth::Whole);
+            match keys.first() {
+                None => whole = Some(self.slot(&Keys::new())),
+                Some(key) if inputs.iter().any(|(known, _)| known == key) => {}
+                Some(key) => inputs.push((key.clone(), self.slot(&vec![key.clone()]))),
+            }
+        }
+        Pick::Expression {
+            expression: Arc::new(expression),
+            inputs,
+            whole,
+        }
+    }
+
+    /// The finished tree, how many slots it has, and what is read.
+    pub(crate) fn finish(mut self) -> (Node, usize, Vec<ReadPath>) {
+        self.tree.index();
+        (self.tree, self.slots as usize, self.read)
+    }
+}

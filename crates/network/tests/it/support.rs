@@ -1,0 +1,102 @@
+//! Asking and answering without a server.
+
+use kittiwake_model::{Alias, Group, Identity, Key, Object, Value};
+use kittiwake_network::{Answer, Ask, Network, Page, Reading, RequestPlan};
+use std::path::PathBuf;
+use url::Url;
+
+pub(crate) const HOST: &str = "sea.example";
+
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+pub(crate) fn mastodon() -> Network {
+    let path = root().join("networks/mastodon.toml");
+    let text = std::fs::read_to_string(path).unwrap();
+    Network::parse("mastodon.toml", &text).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+pub(crate) fn base() -> Url {
+    Url::parse(&format!("https://{HOST}")).unwrap()
+}
+
+pub(crate) fn subject(kind: &str, id: &str) -> Identity {
+    Identity {
+        network: "mastodon".into(),
+        kind: kind.into(),
+        canonical: None,
+        aliases: vec![Alias {
+            name: "id".into(),
+            id: id.to_owned(),
+            host: HOST.to_owned(),
+            movable: false,
+        }],
+    }
+}
+
+pub(crate) fn plan(network: &Network, query: &str, page: Page<'_>, authenticated: bool) -> RequestPlan {
+    let query = network.query(query).unwrap();
+    let identity = subject(&query.kind, "7");
+    let ask = Ask {
+        query,
+        base: &base(),
+        host: HOST,
+        subjects: &[&identity],
+        page,
+        authenticated,
+    };
+    network.request(&ask).unwrap()
+}
+
+/// An answer to a query about the object 7 (key 1).
+pub(crate) struct Sent<'a> {
+    pub(crate) query: &'a str,
+    pub(crate) page: Page<'a>,
+    pub(crate) status: u16,
+    pub(crate) link: Option<&'a str>,
+    pub(crate) body: &'a [u8],
+}
+
+impl<'a> Sent<'a> {
+    pub(crate) fn ok(query: &'a str, body: &'a [u8]) -> Self {
+        Self {
+            query,
+            page: Page::First,
+            status: 200,
+            link: None,
+            body,
+        }
+    }
+
+    pub(crate) fn read(&self, network: &Network) -> Reading {
+        let query = network.query(self.query).unwrap();
+        let identity = subject(&query.kind, "7");
+        let base = base();
+        let url = plan(network, self.query, self.page, false).url;
+        network.read(&Answer {
+            query,
+            base: &base,
+            host: HOST,
+            subjects: &[(Key(1), &identity)],
+            page: self.page,
+            url: &url,
+            status: self.status,
+            header: &|name| {
+                assert_eq!(name, "link");
+                self.link.map(str::to_owned)
+            },
+            body: self.body,
+            walk: Some(3),
+        })
+    }
+}
+
+pub(crate) fn field<'o>(object: &'o Object, name: &str) -> Option<&'o Value> {
+    object
+        .groups
+        .iter()
+        .flat_map(|Group { fields, .. }| fields)
+        .find(|(known, _)| &**known == name)
+        .map(|(_, value)| value)
+}

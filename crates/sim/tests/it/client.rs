@@ -1,0 +1,169 @@
+//! A network to test, and a small HTTP client that shows all of an answer.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kittiwake_sim::{Server, SimConfig, serve};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// 2026-09-21T14:13:20Z
+pub(crate) const AT_US: i64 = 1_790_000_000_000_000;
+pub(crate) const DAY_US: i64 = 86_400_000_000;
+
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) text: String,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap()
+    }
+
+    pub(crate) fn list(&self) -> Vec<Value> {
+        assert_eq!(self.status, 200, "{}", self.text);
+        self.json().as_array().unwrap().clone()
+    }
+
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        self.text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// Path and query of a link of the `Link` header.
+    pub(crate) fn link(&self, rel: &str) -> Option<String> {
+        let ending = format!(">; rel=\"{rel}\"");
+        let link = self
+            .headers
+            .get("link")?
+            .split(", ")
+            .find(|link| link.ends_with(&ending))?;
+        let url = link
+            .strip_prefix('<')
+            .unwrap()
+            .strip_suffix(&ending)
+            .unwrap();
+        Some(url[url.find("/api").unwrap()..].to_owned())
+    }
+}
+
+pub(crate) fn now_us() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_micros() as i64
+}
+
+pub(crate) struct Sim {
+    pub(crate) server: Server,
+}
+
+impl Sim {
+    pub(crate) async fn start(config: SimConfig) -> Self {
+        Self {
+            server: serve(config).await.unwrap(),
+        }
+    }
+
+    pub(crate) async fn frozen(users: u64, seed: u64) -> Self {
+        Self::start(SimConfig::frozen(users, seed, AT_US, now_us())).await
+    }
+
+    /// A world started at [`AT_US`], seen some days later.
+    pub(crate) async fn seen_after(users: u64, seed: u64, days: i64) -> Self {
+        let mut config = SimConfig::frozen(users, seed, AT_US, now_us() - days * DAY_US);
+        config.speed = 1.0;
+        Self::start(config).await
+    }
+
+    pub(crate) async fn get(&self, target: &str) -> Reply {
+        self.get_as(target, None).await
+    }
+
+    pub(crate) async fn get_as(&self, target: &str, token: Option<&str>) -> Reply {
+        let mut socket = TcpStream::connect(self.server.address()).await.unwrap();
+        let authorization = token
+            .map(|token| format!("authorization: Bearer {token}\r\n"))
+            .unwrap_or_default();
+        let host = self.server.address();
+        let request = format!(
+            "GET {target} HTTP/1.1\r\nhost: {host}\r\n{authorization}connection: close\r\n\r\n"
+        );
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut bytes = Vec::new();
+        socket.read_to_end(&mut bytes).await.unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let mut lines = head.lines();
+        let status = lines
+            .next()
+            .unwrap()
+            .split(' ')
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap();
+        let headers = lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
+            .collect();
+        Reply {
+            status,
+            headers,
+            text: body.to_owned(),
+        }
+    }
+
+    /// Follows `next` links from a first page to the end.
+    pub(crate) async fn walk(&self, first: &str) -> Vec<Value> {
+        let mut items = Vec::new();
+        let mut target = Some(first.to_owned());
+        while let Some(page) = target {
+            let reply = self.get(&page).await;
+            items.extend(reply.list());
+            target = reply.link("next");
+        }
+        items
+    }
+
+    /// A whole table of the truth.
+    pub(crate) async fn truth(&self, table: &str) -> Vec<Value> {
+        let mut rows: Vec<Value> = Vec::new();
+        loop {
+            let after = rows
+                .last()
+                .map(|row| format!("&after={}", row["_after"].as_str().unwrap()));
+            let after = after.unwrap_or_default();
+            let page = self
+                .get(&format!("/_sim/truth/{table}?limit=10000{after}"))
+                .await
+                .lines();
+            if page.is_empty() {
+                return rows;
+            }
+            rows.extend(page);
+        }
+    }
+
+    pub(crate) async fn account_of_seed(&self) -> Value {
+        let handle = self.server.seed_handles(1).remove(0);
+        let reply = self
+            .get(&format!("/api/v1/accounts/lookup?acct={handle}"))
+            .await;
+        assert_eq!(reply.status, 200);
+        reply.json()
+    }
+}
+
+pub(crate) fn ids(items: &[Value]) -> Vec<String> {
+    items
+        .iter()
+        .map(|item| item["id"].as_str().unwrap().to_owned())
+        .collect()
+}

@@ -1,0 +1,10 @@
+//! The synthetic network as its callers see it: over HTTP.
+#![expect(clippy::unwrap_used, reason = "a test stops where it goes wrong")]
+
+mod changes;
+mod client;
+mod huge;
+mod limits;
+mod reading;
+mod shapes;
+mod truth;

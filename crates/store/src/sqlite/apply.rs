@@ -1,0 +1,208 @@
+//! One commit, written.
+
+use super::work::Work;
+use crate::StoreError;
+use kittiwake_model::{
+    Commit, CommitReport, Cursor, CursorState, Filed, FrontierRow, Key, LogRow, RunUpdate, Stamp,
+};
+use rusqlite::params;
+
+/// The most that a policy may remember of one subject.
+const STATE_BYTES_MAX: usize = 64;
+
+impl Work<'_> {
+    /// Writes a commit into the transaction. `now_us` is the machine's time, for the log.
+    pub(super) fn apply(
+        &mut self,
+        commit: &Commit,
+        now_us: i64,
+    ) -> Result<CommitReport, StoreError> {
+        self.report = CommitReport::default();
+        let log = commit.log.as_ref().map(|_| self.memory.next_log);
+        self.memory.next_log += i64::from(log.is_some());
+        self.stamp = Stamp {
+            at_us: commit.at.0,
+            log: log.unwrap_or(0),
+        };
+        let expansion = commit.expansion.as_deref();
+        if let Some(rules) = &commit.expansion {
+            self.adopt(rules)?;
+        }
+        if let Some(update) = &commit.run {
+            self.write_run(update)?;
+        }
+        // Whatever the objects are called is settled before anything points at them.
+        let mut objects = Vec::with_capacity(commit.objects.len());
+        for object in &commit.objects {
+            objects.push(self.resolve(&object.identity, object.known_as)?);
+        }
+        self.write_objects(&commit.objects, &objects)?;
+        self.write_links(&commit.links, &objects, expansion)?;
+        self.write_discoveries(&commit.discoveries, &objects, expansion)?;
+        for outcome in &commit.outcomes {
+            self.write_outcome(outcome)?;
+        }
+        for cursor in &commit.cursors {
+            self.write_cursor(cursor)?;
+        }
+        for row in &commit.frontier {
+            self.write_frontier(row)?;
+        }
+        if let Some(rules) = expansion {
+            self.hand_on_depths(rules)?;
+        }
+        if let (Some(row), Some(log)) = (&commit.log, log) {
+            self.write_log(log, row, now_us)?;
+            if let Some(body) = &commit.raw {
+                self.execute(
+                    "INSERT INTO raw(log, body) VALUES (?1, ?2)",
+                    params![log, body],
+                )?;
+            }
+        }
+        self.report.log = log;
+        Ok(std::mem::take(&mut self.report))
+    }
+
+    fn write_run(&mut self, update: &RunUpdate) -> Result<(), StoreError> {
+        match update {
+            RunUpdate::Start(run) => {
+                self.execute(
+                    "INSERT OR IGNORE INTO definitions(digest, network, text) VALUES (?1, ?2, ?3)",
+                    params![&*run.definition, &*run.network, run.definition_text],
+                )?;
+                self.execute(
+                    "INSERT INTO runs(network, host, definition, clock, settings, started_us)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                    params![
+                        &*run.network,
+                        run.host,
+                        &*run.definition,
+                        run.clock,
+                        run.settings,
+                        run.started.0
+                    ],
+                )?;
+                self.report.run = Some(self.connection.last_insert_rowid());
+            }
+            RunUpdate::End { run, end } => {
+                self.execute(
+                    "UPDATE runs SET ended_us = ?2, end_reason = ?3 WHERE id = ?1",
+                    params![run, end.ended.0, end.reason],
+                )?;
+                self.report.run = Some(*run);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_cursor(&mut self, cursor: &Cursor) -> Result<(), StoreError> {
+        let next = match &cursor.state {
+            CursorState::Next(next) => Some(next),
+            CursorState::Complete => None,
+        };
+        let subject = self.followed(cursor.subject);
+        self.kind_of(subject)?;
+        self.execute(
+            "INSERT INTO cursors(subject, query, walk, digest, pages, next, checkpoint, mark_next,
+                                 mark, started_us)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+             ON CONFLICT DO UPDATE SET
+               walk = excluded.walk, digest = excluded.digest, pages = excluded.pages,
+               next = excluded.next, checkpoint = excluded.checkpoint,
+               mark_next = excluded.mark_next, mark = excluded.mark,
+               started_us = excluded.started_us",
+            params![
+                subject,
+                &*cursor.query,
+                cursor.walk,
+                &*cursor.digest,
+                cursor.pages,
+                next,
+                cursor.checkpoint,
+                cursor.mark_next,
+                cursor.mark,
+                cursor.started.0
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn write_frontier(&mut self, row: &FrontierRow) -> Result<(), StoreError> {
+        if row.state.len() > STATE_BYTES_MAX {
+            return Err(StoreError::invalid(format!(
+                "a policy's memory of {} bytes for {}; at most {STATE_BYTES_MAX} are kept",
+                row.state.len(),
+                row.robot
+            )));
+        }
+        let subject = self.followed(row.subject);
+        self.kind_of(subject)?;
+        self.execute(
+            "INSERT INTO frontier(subject, robot, lane, visits, due_us, state)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT DO UPDATE SET lane = excluded.lane, visits = excluded.visits,
+               due_us = excluded.due_us, state = excluded.state",
+            params![
+                subject,
+                &*row.robot,
+                &*row.lane,
+                row.visits,
+                row.due.0,
+                row.state
+            ],
+        )?;
+        self.report.filed.push(Filed {
+            subject: Key(subject),
+            robot: row.robot.clone(),
+            lane: row.lane.clone(),
+            visits: row.visits,
+            due: row.due,
+        });
+        Ok(())
+    }
+
+    fn write_log(&self, log: i64, row: &LogRow, now_us: i64) -> Result<(), StoreError> {
+        let subjects: Vec<i64> = row
+            .subjects
+            .iter()
+            .map(|subject| self.followed(*subject))
+            .collect();
+        let json = |list: serde_json::Result<String>| {
+            list.map_err(|error| StoreError::invalid(error.to_string()))
+        };
+        self.execute(
+            "INSERT INTO query_log(id, query, subjects, target, cursor, credential, node, status,
+               outcome, reason, at_us, scheduled_us, sent_us, answered_us, committed_us, budgets,
+               rank_us, seed_us, bytes, mended, rows_new, rows_changed, definition)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+                     ?18, ?19, ?20, ?21, ?22, ?23)",
+            params![
+                log,
+                &*row.query,
+                json(serde_json::to_string(&subjects))?,
+                row.target,
+                row.cursor,
+                row.credential,
+                row.node,
+                row.status,
+                row.outcome.code(),
+                row.reason,
+                self.at_us(),
+                row.scheduled.0,
+                row.sent.0,
+                row.answered.0,
+                now_us,
+                json(serde_json::to_string(&row.budgets))?,
+                row.rank_us,
+                row.seed_us,
+                i64::try_from(row.bytes).unwrap_or(i64::MAX),
+                row.mended,
+                self.report.rows_new,
+                self.report.rows_changed,
+                &*row.definition
+            ],
+        )?;
+        Ok(())
+    }
+}

@@ -1,0 +1,196 @@
+//! One crawl in one SQLite file. The only folder that knows rusqlite.
+
+mod apply;
+mod depth;
+mod error;
+mod identity;
+pub(crate) mod ledger;
+#[cfg(test)]
+mod ledger_simulation;
+mod links;
+mod merge_keys;
+mod migrate;
+mod objects;
+mod open;
+mod read;
+mod schema;
+mod standing;
+mod views;
+mod work;
+mod writer;
+
+use crate::{Store, StoreError, StoreErrorKind, StoreFuture, Summary, TaskRecord};
+use kittiwake_model::{Commit, CommitReport, FrontierRow, Identity, Key, Name, RunRecord};
+use rusqlite::Connection;
+use std::path::Path;
+use std::thread::JoinHandle;
+use tokio::sync::{mpsc, oneshot};
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// Makes the file if it is missing and holds it against other crawls.
+    Crawl,
+    /// Looks at a file that is there, also while somebody crawls into it.
+    Read,
+}
+
+/// A crawl in a file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    requests: Option<mpsc::Sender<writer::Request>>,
+    questions: Option<mpsc::Sender<read::Question>>,
+    threads: Vec<JoinHandle<()>>,
+    /// Dropped last, when the threads have ended.
+    _lock: Option<open::CrawlLock>,
+}
+
+impl SqliteStore {
+    pub fn open(path: &Path, mode: OpenMode) -> Result<Self, StoreError> {
+        Self::open_inner(path, mode).map_err(|error| error.context(&path.display().to_string()))
+    }
+
+    fn open_inner(path: &Path, mode: OpenMode) -> Result<Self, StoreError> {
+        open::check_file(path, mode)?;
+        let mut store = Self {
+            requests: None,
+            questions: None,
+            threads: Vec::new(),
+            _lock: None,
+        };
+        if mode == OpenMode::Crawl {
+            store._lock = Some(open::lock(path)?);
+            let writer = writer::Writer::new(open::writer(path)?)?;
+            let (sender, requests) = mpsc::channel(writer::WAITING_MAX);
+            store.requests = Some(sender);
+            store
+                .threads
+                .push(spawn("store-writer", move || writer.run(requests))?);
+        }
+        let connection = open::reader(path)?;
+        let (sender, questions) = mpsc::channel(read::WAITING_MAX);
+        store.questions = Some(sender);
+        store.threads.push(spawn("store-reader", move || {
+            read::run(&connection, questions)
+        })?);
+        Ok(store)
+    }
+
+    async fn write(&self, commits: Vec<Commit>) -> Result<Vec<CommitReport>, StoreError> {
+        let Some(requests) = &self.requests else {
+            return Err(StoreError::new(
+                StoreErrorKind::Denied,
+                "the file was opened for reading",
+            ));
+        };
+        if commits.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (answer, answered) = oneshot::channel();
+        let request = writer::Request::Write(writer::Batch { commits, answer });
+        if requests.send(request).await.is_err() {
+            return Err(StoreError::closed());
+        }
+        answered.await.map_err(|_| StoreError::closed())?
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let Some(questions) = &self.questions else {
+            return Err(StoreError::closed());
+        };
+        let (answer, answered) = oneshot::channel();
+        let asked = questions.send(Box::new(move |connection: &Connection| {
+            let _ = answer.send(question(connection));
+        }));
+        if asked.await.is_err() {
+            return Err(StoreError::closed());
+        }
+        answered.await.map_err(|_| StoreError::closed())?
+    }
+
+    /// Sets the most pages (of 4 096 bytes) that the file may have. A commit that needs more
+    /// fails as it would on a full disk.
+    pub async fn limit_pages(&self, pages: u32) -> Result<(), StoreError> {
+        let Some(requests) = &self.requests else {
+            return Err(StoreError::closed());
+        };
+        let (answer, answered) = oneshot::channel();
+        let request = writer::Request::LimitPages(pages, answer);
+        if requests.send(request).await.is_err() {
+            return Err(StoreError::closed());
+        }
+        answered.await.map_err(|_| StoreError::closed())?
+    }
+
+    /// Everything by which an object is known.
+    pub async fn identity(&self, key: Key) -> Result<Option<Identity>, StoreError> {
+        self.ask(move |connection| read::identity(connection, key))
+            .await
+    }
+
+    /// The rows of a `SELECT` over the documented tables, as text.
+    pub async fn select_text(&self, sql: String) -> Result<Vec<Vec<Option<String>>>, StoreError> {
+        self.ask(move |connection| read::select_text(connection, &sql))
+            .await
+    }
+}
+
+impl Store for SqliteStore {
+    fn commit(&self, commits: Vec<Commit>) -> StoreFuture<'_, Vec<CommitReport>> {
+        Box::pin(self.write(commits))
+    }
+
+    fn frontier(
+        &self,
+        after: Option<(Key, Name)>,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<FrontierRow>> {
+        Box::pin(self.ask(move |connection| read::frontier(connection, after, limit)))
+    }
+
+    fn tasks(&self, tasks: Vec<(Key, Name)>) -> StoreFuture<'_, Vec<Option<TaskRecord>>> {
+        Box::pin(self.ask(move |connection| read::tasks(connection, &tasks)))
+    }
+
+    fn last_run(&self) -> StoreFuture<'_, Option<(i64, RunRecord)>> {
+        Box::pin(self.ask(read::last_run))
+    }
+
+    fn summary(&self) -> StoreFuture<'_, Summary> {
+        Box::pin(self.ask(read::summary))
+    }
+}
+
+impl crate::suite::Inspect for SqliteStore {
+    fn select(&self, sql: String) -> StoreFuture<'_, crate::suite::TextRows> {
+        Box::pin(self.select_text(sql))
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // The threads end when nobody can send to them any more; the writer empties the log.
+        self.requests = None;
+        self.questions = None;
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the store has panicked");
+            }
+        }
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(|error| {
+            StoreError::new(
+                StoreErrorKind::Other,
+                format!("no thread could be started: {error}"),
+            )
+        })
+}

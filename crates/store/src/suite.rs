@@ -1,0 +1,101 @@
+//! What every back end has to be able to do, as a list of properties.
+//!
+//! A back end offers a [`Place`] (somewhere to keep one crawl) and names a function that makes
+//! fresh ones; [`store_suite!`](crate::store_suite) turns each property into a test of its own.
+//! Properties see a store only through [`Store`] and through plain `SELECT`s over the documented
+//! tables. Where a property draws at random, it prints its seed when it fails.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a suite is test code that other crates' tests have to reach"
+)]
+
+mod build;
+mod crawl;
+mod depth;
+mod identity;
+mod keys;
+mod objects;
+
+pub use crawl::*;
+pub use depth::*;
+pub use identity::*;
+pub use keys::*;
+pub use objects::*;
+
+use crate::{Store, StoreError, StoreFuture};
+
+/// The cells of a `SELECT`, as text.
+pub type TextRows = Vec<Vec<Option<String>>>;
+
+/// A store that can be looked into.
+pub trait Inspect: Store {
+    fn select(&self, sql: String) -> StoreFuture<'_, TextRows>;
+}
+
+/// Somewhere to keep one crawl: a fresh file, a fresh schema of a server.
+pub trait Place: Send + Sync {
+    /// Opens the crawl, and makes it the first time.
+    fn open(&self) -> Result<Box<dyn Inspect>, StoreError>;
+}
+
+/// Makes one test of every property. `$make` is a function without arguments that gives a fresh
+/// [`Place`].
+#[macro_export]
+macro_rules! store_suite {
+    ($make:expr) => {
+        $crate::store_suite! { @tests $make;
+            a_commit_reads_back,
+            the_log_keeps_every_field,
+            permuted_observations_end_equal,
+            overruled_values_stay_readable,
+            the_same_commit_twice_changes_nothing,
+            a_value_of_the_wrong_kind_is_kept,
+            hostile_text_survives,
+            far_times_survive,
+            an_object_is_found_by_every_stable_id,
+            a_handle_moves_and_merges_nobody,
+            a_seed_known_by_handle_only_is_found_through_it,
+            the_newest_holder_of_a_handle_is_found,
+            what_is_only_named_is_pending_until_described,
+            an_answer_under_another_type_merges_nobody,
+            keys_are_merged_in_every_direction,
+            merged_rows_equal_rows_that_were_one_from_the_start,
+            a_merged_key_is_followed,
+            keys_are_never_given_twice,
+            a_merge_moves_tasks_and_cursors,
+            a_chain_of_merges_ends_at_one_key,
+            depths_equal_a_breadth_first_search,
+            depths_through_merged_keys,
+            a_hub_is_handed_on_in_bounded_steps,
+            a_greater_depth_opens_what_is_within_reach,
+            new_robots_get_their_rows,
+            discoveries_without_rules_are_filed_later,
+            a_shorter_path_reopens,
+            spells_open_and_close,
+            gone_and_not_found_are_told_apart,
+            deleted_posts_are_marked,
+            frontier_rows_are_read_in_order,
+            cursors_are_replaced,
+            runs_are_kept_with_their_definitions,
+            outcomes_keep_the_newest_and_count_all,
+            links_keep_the_widest_span,
+            everything_is_there_after_reopening,
+            concurrent_commits_are_all_kept,
+            a_commit_that_contradicts_itself_fails_alone,
+            a_summary_counts,
+        }
+    };
+    (@tests $make:expr; $($property:ident),+ $(,)?) => {
+        $(
+            #[tokio::test]
+            async fn $property() {
+                let make = $make;
+                $crate::suite::$property(&|| Box::new(make())).await;
+            }
+        )+
+    };
+}
+
+/// What makes fresh places.
+pub type Make<'a> = &'a (dyn Fn() -> Box<dyn Place> + Sync);

@@ -1,0 +1,548 @@
+//! What a crawl needs between visits: outcomes, spells, cursors, frontier, runs.
+
+use super::build::*;
+use super::{Inspect, Make};
+use crate::StoreErrorKind;
+use kittiwake_model::{
+    Commit, Cursor, CursorState, FrontierRow, Key, Link, List, Name, Object, Outcome, OutcomeCode,
+    RealTime, Reference, RunEnd, RunRecord, RunUpdate, Standing, Walk, WorldTime,
+};
+use std::sync::Arc;
+
+fn outcome(subject: Key, code: OutcomeCode) -> Outcome {
+    Outcome {
+        subject,
+        query: "profile".into(),
+        code,
+        reason: "http".to_owned(),
+    }
+}
+
+async fn tell(store: &dyn Inspect, at_us: i64, subject: Key, code: OutcomeCode) {
+    commit(
+        store,
+        Commit {
+            outcomes: vec![outcome(subject, code)],
+            log: Some(log_row("profile")),
+            ..at(at_us)
+        },
+    )
+    .await;
+}
+
+async fn show(store: &dyn Inspect, at_us: i64, standing: Standing) {
+    commit(
+        store,
+        Commit {
+            objects: vec![Object {
+                standing,
+                ..card(user("alice"), "Alice")
+            }],
+            ..at(at_us)
+        },
+    )
+    .await;
+}
+
+pub async fn spells_open_and_close(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let alice = key(&*store, &user("alice")).await;
+    let sql = "SELECT reason, from_us, until_us FROM invalid_users ORDER BY from_us";
+    let spells = |rows: &[(&str, &str, Option<&str>)]| -> super::TextRows {
+        rows.iter()
+            .map(|(reason, from, until)| {
+                vec![
+                    Some((*reason).to_owned()),
+                    Some((*from).to_owned()),
+                    until.map(str::to_owned),
+                ]
+            })
+            .collect()
+    };
+    tell(&*store, 10, alice, OutcomeCode::Suspended).await;
+    tell(&*store, 11, alice, OutcomeCode::Suspended).await;
+    assert_eq!(
+        select(&*store, sql).await,
+        spells(&[("suspended", "10", None)])
+    );
+    // Neither protected nor a passing fault says anything about the spell.
+    tell(&*store, 12, alice, OutcomeCode::Protected).await;
+    tell(&*store, 13, alice, OutcomeCode::Transient).await;
+    show(&*store, 20, Standing::Present).await;
+    let first = ("suspended", "10", Some("20"));
+    assert_eq!(select(&*store, sql).await, spells(&[first]));
+    show(&*store, 30, Standing::Invalid(OutcomeCode::Deactivated)).await;
+    assert_eq!(
+        select(&*store, sql).await,
+        spells(&[first, ("deactivated", "30", None)])
+    );
+    tell(&*store, 40, alice, OutcomeCode::Empty).await;
+    let second = ("deactivated", "30", Some("40"));
+    assert_eq!(select(&*store, sql).await, spells(&[first, second]));
+    // An answer that comes in late tells of a spell that is over.
+    tell(&*store, 35, alice, OutcomeCode::Suspended).await;
+    assert_eq!(select(&*store, sql).await, spells(&[first, second]));
+    // Shown as invalid and answered well in one commit: invalid.
+    commit(
+        &*store,
+        Commit {
+            objects: vec![Object {
+                standing: Standing::Invalid(OutcomeCode::Suspended),
+                ..card(user("alice"), "Alice")
+            }],
+            outcomes: vec![outcome(alice, OutcomeCode::Ok)],
+            ..at(50)
+        },
+    )
+    .await;
+    let open = "SELECT count(*) FROM invalid_users WHERE until_us IS NULL";
+    assert_eq!(number(&*store, open).await, 1);
+}
+
+pub async fn gone_and_not_found_are_told_apart(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let alice = key(&*store, &user("alice")).await;
+    let bob = key(&*store, &user("bob")).await;
+    show(&*store, 5, Standing::Present).await;
+    tell(&*store, 6, alice, OutcomeCode::NotFound).await;
+    tell(&*store, 6, bob, OutcomeCode::NotFound).await;
+    let sql = |key: Key| format!("SELECT outcome FROM outcomes WHERE key = {}", key.0);
+    assert_eq!(cell(&*store, &sql(alice)).await.as_deref(), Some("gone"));
+    assert_eq!(cell(&*store, &sql(bob)).await.as_deref(), Some("not found"));
+    let sql = |key: Key| format!("SELECT reason FROM invalid_users WHERE key = {}", key.0);
+    assert_eq!(cell(&*store, &sql(alice)).await.as_deref(), Some("gone"));
+    assert_eq!(cell(&*store, &sql(bob)).await.as_deref(), Some("not found"));
+    assert_eq!(
+        number(&*store, "SELECT count(*) FROM users").await,
+        1,
+        "rows stay"
+    );
+}
+
+pub async fn deleted_posts_are_marked(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let status = of_kind("status", "s");
+    let seen = |at_us: i64, standing: Standing, says: &str| Commit {
+        objects: vec![Object {
+            standing,
+            ..post(status.clone(), &user("alice"), says)
+        }],
+        ..at(at_us)
+    };
+    let sql = "SELECT deleted_us FROM statuses";
+    commit(&*store, seen(1, Standing::Present, "hello")).await;
+    assert_eq!(cell(&*store, sql).await, None);
+    let tombstone = Commit {
+        objects: vec![Object {
+            standing: Standing::Invalid(OutcomeCode::Gone),
+            groups: Vec::new(),
+            ..post(status.clone(), &user("alice"), "")
+        }],
+        ..at(5)
+    };
+    commit(&*store, tombstone).await;
+    assert_eq!(cell(&*store, sql).await.as_deref(), Some("5"));
+    // An older sight of it that comes in late does not bring it back, a newer one does.
+    commit(&*store, seen(3, Standing::Present, "hello")).await;
+    assert_eq!(cell(&*store, sql).await.as_deref(), Some("5"));
+    commit(&*store, seen(7, Standing::Present, "hello")).await;
+    assert_eq!(cell(&*store, sql).await, None);
+    let key = Key(number(&*store, "SELECT key FROM statuses").await);
+    tell(&*store, 9, key, OutcomeCode::NotFound).await;
+    assert_eq!(cell(&*store, sql).await.as_deref(), Some("9"));
+    assert_eq!(
+        cell(&*store, "SELECT text FROM statuses").await.as_deref(),
+        Some("hello")
+    );
+}
+
+pub async fn frontier_rows_are_read_in_order(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let rules = rules(0, true, true);
+    let discoveries = (0..25).map(|n| seed(&user(&format!("u{n}")), 0)).collect();
+    let report = commit(
+        &*store,
+        Commit {
+            discoveries,
+            expansion: Some(rules),
+            ..at(3)
+        },
+    )
+    .await;
+    assert_eq!(report.filed.len(), 50);
+    let mut rows: Vec<FrontierRow> = Vec::new();
+    loop {
+        let after = rows.last().map(|row| (row.subject, row.robot.clone()));
+        let page = store.frontier(after, 7).await.unwrap();
+        if page.is_empty() {
+            break;
+        }
+        assert!(page.len() <= 7);
+        rows.extend(page);
+    }
+    assert_eq!(rows.len(), 50);
+    assert!(rows.is_sorted_by_key(|row| (row.subject, row.robot.clone())));
+    let moved = FrontierRow {
+        visits: 1,
+        due: WorldTime(99),
+        state: vec![1, 2, 3],
+        ..rows[4].clone()
+    };
+    let report = commit(
+        &*store,
+        Commit {
+            frontier: vec![moved.clone()],
+            ..at(4)
+        },
+    )
+    .await;
+    assert_eq!(report.filed.len(), 1);
+    assert_eq!((report.filed[0].visits, report.filed[0].due.0), (1, 99));
+    let task = (moved.subject, moved.robot.clone());
+    let unknown = (Key(1_000_000), Name::from("profiles"));
+    let records = store.tasks(vec![unknown, task]).await.unwrap();
+    assert_eq!(records[0], None);
+    let record = records[1].as_ref().unwrap();
+    assert_eq!(record.row, moved);
+    assert_eq!(record.depth, 0);
+    assert_eq!(record.identity.canonical.as_deref(), Some("u2"));
+}
+
+pub async fn cursors_are_replaced(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let alice = commit(
+        &*store,
+        Commit {
+            discoveries: vec![seed(&user("alice"), 0)],
+            expansion: Some(rules(0, true, true)),
+            ..at(1)
+        },
+    )
+    .await
+    .discovered[0];
+    let next = Cursor {
+        subject: alice,
+        query: "following".into(),
+        walk: 1,
+        digest: "d".into(),
+        pages: 1,
+        state: CursorState::Next("max_id='5'".to_owned()),
+        checkpoint: None,
+        mark_next: Some("9".to_owned()),
+        mark: None,
+        started: WorldTime(2),
+    };
+    let done = Cursor {
+        pages: 2,
+        state: CursorState::Complete,
+        mark: Some("9".to_owned()),
+        mark_next: None,
+        ..next.clone()
+    };
+    let other = Cursor {
+        query: "followers".into(),
+        ..next.clone()
+    };
+    for (cursors, expected) in [
+        (vec![next.clone()], vec![next.clone()]),
+        (vec![other.clone(), done.clone()], vec![other, done]),
+    ] {
+        commit(&*store, Commit { cursors, ..at(3) }).await;
+        let records = store.tasks(vec![(alice, "profiles".into())]).await.unwrap();
+        assert_eq!(records[0].as_ref().unwrap().cursors, expected);
+    }
+}
+
+fn run_record(started: i64) -> RunRecord {
+    RunRecord {
+        network: "mastodon".into(),
+        host: "example.social".to_owned(),
+        definition: "digest".into(),
+        definition_text: "format = 1 # 'quoted'".to_owned(),
+        clock: "real".to_owned(),
+        settings: "{\"depth\":2}".to_owned(),
+        started: RealTime(started),
+    }
+}
+
+pub async fn runs_are_kept_with_their_definitions(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    assert_eq!(store.last_run().await.unwrap(), None);
+    for started in [1, 2] {
+        let report = commit(
+            &*store,
+            Commit {
+                run: Some(RunUpdate::Start(Box::new(run_record(started)))),
+                ..at(started)
+            },
+        )
+        .await;
+        assert_eq!(report.run, Some(started));
+    }
+    assert_eq!(store.last_run().await.unwrap(), Some((2, run_record(2))));
+    let end = RunEnd {
+        ended: RealTime(9),
+        reason: "idle".to_owned(),
+    };
+    commit(
+        &*store,
+        Commit {
+            run: Some(RunUpdate::End { run: 2, end }),
+            ..at(9)
+        },
+    )
+    .await;
+    let rows = select(
+        &*store,
+        "SELECT id, ended_us, end_reason FROM runs ORDER BY id",
+    )
+    .await;
+    assert_eq!(rows[0], [Some("1".to_owned()), None, None]);
+    assert_eq!(
+        rows[1],
+        ["2", "9", "idle"].map(|cell| Some(cell.to_owned()))
+    );
+    assert_eq!(number(&*store, "SELECT count(*) FROM definitions").await, 1);
+}
+
+pub async fn outcomes_keep_the_newest_and_count_all(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let alice = key(&*store, &user("alice")).await;
+    for (at_us, code) in [
+        (5, OutcomeCode::Ok),
+        (9, OutcomeCode::Protected),
+        (7, OutcomeCode::Transient),
+    ] {
+        tell(&*store, at_us, alice, code).await;
+    }
+    let rows = select(
+        &*store,
+        "SELECT outcome, reason, at_us, log, times FROM outcomes",
+    )
+    .await;
+    let expected = ["protected", "http", "9", "2", "3"].map(|cell| Some(cell.to_owned()));
+    assert_eq!(rows, vec![expected.to_vec()]);
+}
+
+pub async fn links_keep_the_widest_span(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let (alice, bob) = (user("alice"), user("bob"));
+    let walked = |at_us: i64, list: List, number: u32| Commit {
+        links: vec![
+            Link {
+                walk: Some(Walk { list, number }),
+                ..follows(&alice, &bob)
+            },
+            Link {
+                at: (at_us != 5).then_some(WorldTime(at_us - 1)),
+                ..link("like", &alice, &of_kind("status", "s"))
+            },
+            // Nobody follows himself.
+            follows(&alice, &alice),
+        ],
+        ..at(at_us)
+    };
+    let mut random = Seeded::new(3);
+    let mut commits = vec![
+        walked(5, List::Following, 1),
+        walked(9, List::Following, 2),
+        walked(3, List::Followers, 4),
+        walked(7, List::Followers, 3),
+    ];
+    for _ in 0..4 {
+        random.shuffle(&mut commits);
+        let place = make();
+        let store = place.open().unwrap();
+        for one in &commits {
+            commit(&*store, one.clone()).await;
+        }
+        let rows = select(
+            &*store,
+            "SELECT first_seen_us, last_seen_us, following_walk, followers_walk
+             FROM user_relations",
+        )
+        .await;
+        let expected = ["3", "9", "2", "4"].map(|cell| Some(cell.to_owned()));
+        assert_eq!(rows, vec![expected.to_vec()]);
+        let rows = select(
+            &*store,
+            "SELECT at_us, first_seen_us, last_seen_us FROM links",
+        )
+        .await;
+        let expected = ["2", "3", "9"].map(|cell| Some(cell.to_owned()));
+        assert_eq!(rows, vec![expected.to_vec()]);
+    }
+    drop(store);
+}
+
+pub async fn everything_is_there_after_reopening(make: Make<'_>) {
+    let place = make();
+    let rules = rules(1, true, true);
+    let store = place.open().unwrap();
+    let first = Commit {
+        objects: vec![card(user("alice"), "Alice")],
+        links: vec![follows(&user("alice"), &user("bob"))],
+        discoveries: vec![seed(&user("alice"), 0)],
+        expansion: Some(rules.clone()),
+        log: Some(log_row("profile")),
+        run: Some(RunUpdate::Start(Box::new(run_record(1)))),
+        ..at(1)
+    };
+    commit(&*store, first).await;
+    let before = (
+        store.summary().await.unwrap(),
+        store.frontier(None, 100).await.unwrap(),
+    );
+    drop(store);
+    let store = place.open().unwrap();
+    let after = (
+        store.summary().await.unwrap(),
+        store.frontier(None, 100).await.unwrap(),
+    );
+    assert_eq!(before, after);
+    // Log rows go on where they were, and the same rules file nobody again.
+    let report = commit(
+        &*store,
+        Commit {
+            log: Some(log_row("profile")),
+            expansion: Some(rules),
+            ..at(2)
+        },
+    )
+    .await;
+    assert_eq!(report.log, Some(2));
+    assert!(report.filed.is_empty() && !report.backlog);
+}
+
+pub async fn concurrent_commits_are_all_kept(make: Make<'_>) {
+    let place = make();
+    let store: Arc<dyn Inspect> = Arc::from(place.open().unwrap());
+    let mut committers = Vec::new();
+    for committer in 0..16 {
+        let store = store.clone();
+        committers.push(tokio::spawn(async move {
+            let mut logs = Vec::new();
+            for page in 0..10 {
+                let author = user(&format!("author{}", page % 3));
+                let id = format!("s{committer}-{page}");
+                let pages = vec![
+                    Commit {
+                        objects: vec![
+                            post(of_kind("status", &id), &author, &id),
+                            card(author.clone(), "same"),
+                        ],
+                        log: Some(log_row("timeline")),
+                        ..at(5)
+                    },
+                    Commit {
+                        log: Some(log_row("timeline")),
+                        ..at(6)
+                    },
+                ];
+                let reports = store.commit(pages).await.unwrap();
+                logs.extend(reports.iter().map(|report| report.log.unwrap()));
+            }
+            logs
+        }));
+    }
+    let mut logs = Vec::new();
+    for committer in committers {
+        logs.extend(committer.await.unwrap());
+    }
+    logs.sort_unstable();
+    assert_eq!(logs, (1..=320).collect::<Vec<i64>>());
+    assert_eq!(number(&*store, "SELECT count(*) FROM statuses").await, 160);
+    assert_eq!(number(&*store, "SELECT count(*) FROM users").await, 3);
+    assert_eq!(number(&*store, "SELECT count(*) FROM query_log").await, 320);
+}
+
+pub async fn a_commit_that_contradicts_itself_fails_alone(make: Make<'_>) {
+    let place = make();
+    let store: Arc<dyn Inspect> = Arc::from(place.open().unwrap());
+    let mut committers = Vec::new();
+    for number in 0..12 {
+        let store = store.clone();
+        committers.push(tokio::spawn(async move {
+            let mut commits = vec![Commit {
+                objects: vec![card(user(&format!("u{number}")), "x")],
+                ..at(1)
+            }];
+            if number % 4 == 0 {
+                // Points at an object that the commit does not have.
+                commits.push(Commit {
+                    links: vec![Link {
+                        from: Reference::Object(9),
+                        ..follows(&user("a"), &user("b"))
+                    }],
+                    ..at(1)
+                });
+            }
+            (number, store.commit(commits).await)
+        }));
+    }
+    for committer in committers {
+        let (number, outcome) = committer.await.unwrap();
+        if number % 4 == 0 {
+            assert_eq!(outcome.unwrap_err().kind(), StoreErrorKind::Invalid);
+        } else {
+            outcome.unwrap();
+        }
+    }
+    // What was sent together is kept or left together.
+    assert_eq!(number(&*store, "SELECT count(*) FROM users").await, 9);
+    let unknown = Commit {
+        outcomes: vec![outcome(Key(777), OutcomeCode::Ok)],
+        ..at(1)
+    };
+    let error = store.commit(vec![unknown]).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Invalid);
+    assert!(store.commit(vec![at(2)]).await.is_ok());
+}
+
+pub async fn a_summary_counts(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let report = commit(
+        &*store,
+        Commit {
+            objects: vec![card(user("alice"), "Alice")],
+            discoveries: vec![seed(&user("alice"), 0)],
+            links: vec![follows(&user("alice"), &user("bob"))],
+            expansion: Some(rules(0, true, false)),
+            log: Some(log_row("profile")),
+            ..at(1)
+        },
+    )
+    .await;
+    let alice = report.discovered[0];
+    tell(&*store, 2, alice, OutcomeCode::Ok).await;
+    let visited = FrontierRow {
+        visits: 1,
+        ..store.frontier(None, 1).await.unwrap().remove(0)
+    };
+    commit(
+        &*store,
+        Commit {
+            frontier: vec![visited],
+            ..at(3)
+        },
+    )
+    .await;
+    let summary = store.summary().await.unwrap();
+    assert_eq!(summary.rows["users"], 1);
+    assert_eq!(summary.rows["user_relations"], 1);
+    assert_eq!(summary.rows["pending"], 1);
+    assert_eq!(summary.robots["profiles"], (1, 1));
+    assert_eq!(summary.robots["relations"], (1, 0));
+    assert_eq!(summary.outcomes["ok"], 1);
+    assert_eq!(summary.calls, 2);
+    assert_eq!(summary.depths, [(0, 1), (1, 1)].into());
+}
