@@ -32,7 +32,7 @@ fn main() {
 }
 
 fn measure(network: &Network, title: &str, page: &str) {
-    let (mut compiled_ns, mut written_ns) = (Vec::new(), Vec::new());
+    let (mut compiled, mut written) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let start = Instant::now();
         let objects = by_definition(network, page);
@@ -42,11 +42,11 @@ fn measure(network: &Network, title: &str, page: &str) {
         assert!(objects >= 80 && posts == 40);
         // The first rounds warm the caches up.
         if round >= ROUNDS / 10 {
-            compiled_ns.push((middle - start).as_nanos());
-            written_ns.push((end - middle).as_nanos());
+            compiled.push((middle - start).as_nanos());
+            written.push((end - middle).as_nanos());
         }
     }
-    let (compiled_us, written_us) = (median_us(compiled_ns), median_us(written_ns));
+    let (compiled_us, written_us) = (median_us(compiled), median_us(written));
     println!(
         "mapping, 40 posts, {title}, {} KB: definition {compiled_us:.0} µs/page, \
          hand-written {written_us:.0} µs/page, ratio {:.2}",
@@ -92,6 +92,7 @@ fn by_definition(network: &Network, page: &str) -> usize {
 // What a careful person would write for this one network: the same fields, the same conversions.
 
 #[derive(Deserialize)]
+#[expect(dead_code, reason = "made to be measured, not to be used")]
 struct RawUser {
     id: String,
     acct: String,
@@ -120,6 +121,7 @@ struct RawUser {
 }
 
 #[derive(Deserialize)]
+#[expect(dead_code, reason = "made to be measured, not to be used")]
 struct RawMention {
     id: String,
     acct: String,
@@ -127,6 +129,7 @@ struct RawMention {
 }
 
 #[derive(Deserialize)]
+#[expect(dead_code, reason = "made to be measured, not to be used")]
 struct RawTag {
     name: String,
     url: Option<String>,
@@ -152,7 +155,7 @@ struct RawStatus {
     spoiler_text: Option<String>,
     in_reply_to_id: Option<String>,
     in_reply_to_account_id: Option<String>,
-    reblog: Option<Box<RawStatus>>,
+    reblog: Option<Box<Self>>,
     application: Option<RawApplication>,
     media_attachments: Option<Box<RawValue>>,
     card: Option<Box<RawValue>>,

@@ -111,8 +111,8 @@ impl Network {
         else {
             return Vec::new();
         };
-        let reset = header(&headers.reset)
-            .and_then(|text| parse_reset(headers.reset_format, &text, now));
+        let reset =
+            header(&headers.reset).and_then(|text| parse_reset(headers.reset_format, &text, now));
         let charged: Vec<(&BudgetRule, LimitTime)> = budgets
             .iter()
             .filter_map(|name| self.budget(name))

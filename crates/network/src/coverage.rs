@@ -12,8 +12,8 @@ struct Cover {
     is_whole: bool,
     is_value: bool,
     shapes: Vec<ShapeId>,
-    keys: BTreeMap<String, Cover>,
-    each: Option<Box<Cover>>,
+    keys: BTreeMap<String, Self>,
+    each: Option<Box<Self>>,
 }
 
 /// Paths beyond this many are not listed.
@@ -97,9 +97,9 @@ fn cover_of(shape: &Shape) -> Cover {
 }
 
 fn descend<'c>(cover: &'c mut Cover, keys: &[String], is_each: bool) -> &'c mut Cover {
-    let target = keys
-        .iter()
-        .fold(cover, |cover, key| cover.keys.entry(key.clone()).or_default());
+    let target = keys.iter().fold(cover, |cover, key| {
+        cover.keys.entry(key.clone()).or_default()
+    });
     if is_each {
         target.each.get_or_insert_default()
     } else {

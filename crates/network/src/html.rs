@@ -6,12 +6,16 @@ pub fn html_to_text(html: &str) -> String {
     let mut rest = html;
     // A paragraph's end becomes an empty line, but only once something follows it.
     let mut breaks_due = 0_usize;
-    while let Some(place) = rest.find(['<', '&']) {
+    while let Some(place) = rest.bytes().position(|byte| matches!(byte, b'<' | b'&')) {
         let (before, after) = rest.split_at(place);
         push(&mut text, &mut breaks_due, before);
         if after.starts_with('&') {
             let (character, length) = entity(after);
-            push(&mut text, &mut breaks_due, character.encode_utf8(&mut [0; 4]));
+            push(
+                &mut text,
+                &mut breaks_due,
+                character.encode_utf8(&mut [0; 4]),
+            );
             rest = &after[length..];
         } else if let Some(end) = tag_end(after) {
             breaks_due = breaks_due.max(breaks_of(&after[1..end]));
@@ -80,12 +84,9 @@ fn breaks_of(tag: &str) -> usize {
     let name = tag_name(tag);
     let is = |names: &[&str]| names.iter().any(|other| name.eq_ignore_ascii_case(other));
     if tag.starts_with('/') && is(&["p", "ul", "ol", "blockquote", "pre", "h1", "h2", "h3"]) {
-        2
-    } else if is(&["li", "div", "ul", "ol", "blockquote", "pre"]) {
-        1
-    } else {
-        0
+        return 2;
     }
+    usize::from(is(&["li", "div", "ul", "ol", "blockquote", "pre"]))
 }
 
 /// The character that an entity at the start of `text` stands for, and the entity's length.
@@ -109,12 +110,12 @@ fn entity(text: &str) -> (char, usize) {
     if let Some((_, character)) = NAMED.iter().find(|(known, _)| *known == name) {
         return (*character, end + 1);
     }
-    let code = name.strip_prefix('#').and_then(|digits| {
-        match digits.strip_prefix(['x', 'X']) {
+    let code = name
+        .strip_prefix('#')
+        .and_then(|digits| match digits.strip_prefix(['x', 'X']) {
             Some(hex) => u32::from_str_radix(hex, 16).ok(),
             None => digits.parse().ok(),
-        }
-    });
+        });
     match code {
         // NUL and surrogates cannot be stored.
         Some(code) => match char::from_u32(code) {

@@ -4,6 +4,8 @@
 //! value (a lone surrogate, a number beyond all bounds) spoils itself and nothing else. Every
 //! function here expects a complete, well-formed JSON value without space around it.
 
+use crate::scan::string_length;
+
 /// Containers within containers that are kept; deeper values are dropped.
 pub(crate) const DEPTH_MAX: usize = 96;
 
@@ -83,14 +85,19 @@ pub(crate) fn float(raw: &str) -> Option<f64> {
 /// surrogates); `None` when it is nested too deeply.
 pub(crate) fn compact(raw: &str, mended: &mut u32) -> Option<String> {
     let mut out = String::with_capacity(raw.len());
-    let mut rest = raw;
     let mut depth = 0_usize;
-    while let Some(byte) = rest.bytes().next() {
+    // Everything from `start` to `place` is taken over as it is.
+    let (mut start, mut place) = (0, 0);
+    while let Some(byte) = raw.as_bytes().get(place) {
         match byte {
             b'"' => {
-                let end = string_end(rest);
-                compact_string(&rest[..end], &mut out, mended);
-                rest = &rest[end..];
+                let end = place + string_length(&raw[place..]);
+                if raw[place..end].contains("\\u") {
+                    out.push_str(&raw[start..place]);
+                    compact_string(&raw[place..end], &mut out, mended);
+                    start = end;
+                }
+                place = end;
                 continue;
             }
             b'{' | b'[' => {
@@ -100,38 +107,19 @@ pub(crate) fn compact(raw: &str, mended: &mut u32) -> Option<String> {
                 }
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
+            b' ' | b'\n' | b'\t' | b'\r' => {
+                out.push_str(&raw[start..place]);
+                start = place + 1;
+            }
             _ => {}
         }
-        let end = rest
-            .bytes()
-            .skip(1)
-            .position(|byte| matches!(byte, b'"' | b'{' | b'[' | b'}' | b']'))
-            .map_or(rest.len(), |place| place + 1);
-        out.extend(rest[..end].chars().filter(|character| !character.is_ascii_whitespace()));
-        rest = &rest[end..];
+        place += 1;
     }
+    out.push_str(&raw[start..place]);
     Some(out)
 }
 
-/// The length of the string literal at the start of `text`.
-fn string_end(text: &str) -> usize {
-    let mut escaped = false;
-    for (place, byte) in text.bytes().enumerate().skip(1) {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return place + 1,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
 fn compact_string(literal: &str, out: &mut String, mended: &mut u32) {
-    if !literal.contains("\\u") {
-        out.push_str(literal);
-        return;
-    }
     let mut broken = 0;
     let decoded = text(literal, &mut broken).unwrap_or_default();
     if broken == 0 {
@@ -171,7 +159,7 @@ pub(crate) fn depth(raw: &str) -> usize {
 fn unescape(inner: &str, mended: &mut u32) -> String {
     let mut out = String::with_capacity(inner.len());
     let mut rest = inner;
-    while let Some(place) = rest.find('\\') {
+    while let Some(place) = rest.bytes().position(|byte| byte == b'\\') {
         out.push_str(&rest[..place]);
         let after = &rest[place + 1..];
         let mut length = 1;
@@ -212,7 +200,10 @@ fn unescape_unicode(text: &str) -> (Option<char>, usize) {
             return (char::from_u32(code), 11);
         }
     }
-    (char::from_u32(unit).filter(|character| *character != '\0'), 5)
+    (
+        char::from_u32(unit).filter(|character| *character != '\0'),
+        5,
+    )
 }
 
 fn hex_unit(text: &str) -> Option<u32> {
@@ -229,7 +220,10 @@ mod tests {
     fn lone_surrogates_and_nul_are_replaced_and_counted() {
         let mut mended = 0;
         let raw = r#""a\ud800b\u0000c\ud83d\udc26\udc00\ud800\ud83d\udc26""#;
-        assert_eq!(text(raw, &mut mended).unwrap(), "a\u{FFFD}b\u{FFFD}c🐦\u{FFFD}\u{FFFD}🐦");
+        assert_eq!(
+            text(raw, &mut mended).unwrap(),
+            "a\u{FFFD}b\u{FFFD}c🐦\u{FFFD}\u{FFFD}🐦"
+        );
         assert_eq!(mended, 4);
     }
 
@@ -238,7 +232,10 @@ mod tests {
         let mut mended = 0;
         let long = "123456789012345678901234567890";
         assert_eq!(id_text(long, &mut mended).as_deref(), Some(long));
-        assert_eq!(id_text("\"o'b\\\"\\ud83d\\udc26\"", &mut mended).as_deref(), Some("o'b\"🐦"));
+        assert_eq!(
+            id_text("\"o'b\\\"\\ud83d\\udc26\"", &mut mended).as_deref(),
+            Some("o'b\"🐦")
+        );
         assert_eq!(mended, 0);
         assert_eq!(id_text(r#""a\u0000""#, &mut mended), None);
         assert_eq!(id_text("1e5", &mut mended), None);

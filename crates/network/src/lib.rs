@@ -18,13 +18,16 @@ mod network;
 mod page;
 mod path;
 mod read;
+mod relate;
 mod request;
+mod scan;
 mod seed;
 mod shape;
 mod time;
 
 pub use budget::LimitReport;
 pub use definition::{DefinitionErrors, Problem, known_keys};
+pub use expression::functions as expression_functions;
 pub use html::html_to_text;
 pub use network::{AuthNeed, HostError, Network, Query, Robot, Step};
 pub use page::Page;

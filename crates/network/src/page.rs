@@ -199,9 +199,15 @@ mod tests {
         let header = "<https://a/x?max_id=1>; rel=\"next\", <https://a/x?min_id=2>; rel=\"prev\"";
         assert_eq!(relation(header, "next"), Some("https://a/x?max_id=1"));
         assert_eq!(relation(header, "prev"), Some("https://a/x?min_id=2"));
-        assert_eq!(relation("<u,v>;title=\"a, b\";REL=next", "next"), Some("u,v"));
+        assert_eq!(
+            relation("<u,v>;title=\"a, b\";REL=next", "next"),
+            Some("u,v")
+        );
         assert_eq!(relation("< u >; rel=\"last next\"", "next"), Some("u"));
-        assert_eq!(relation("<u>; rel=\"next, <v>; rel=prev", "prev"), Some("v"));
+        assert_eq!(
+            relation("<u>; rel=\"next, <v>; rel=prev", "prev"),
+            Some("v")
+        );
         assert_eq!(relation("garbage, <u", "next"), None);
         assert_eq!(relation("<u>; rel", "next"), None);
         assert_eq!(relation("", "next"), None);
@@ -217,7 +223,10 @@ mod tests {
     fn tokens_read_back() {
         assert_eq!(
             token_parameters("max_id=1&a%5B%5D=%F0%9F%90%A6"),
-            Some(vec![("max_id".into(), "1".into()), ("a[]".into(), "🐦".into())])
+            Some(vec![
+                ("max_id".into(), "1".into()),
+                ("a[]".into(), "🐦".into())
+            ])
         );
         assert_eq!(token_parameters(""), None);
         assert_eq!(token_parameters("=x"), None);

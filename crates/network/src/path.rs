@@ -95,12 +95,17 @@ mod tests {
         assert_eq!(path(".a.b_2"), Some((keys(&["a", "b_2"]), false)));
         assert_eq!(path(".a[]"), Some((keys(&["a"]), true)));
         assert_eq!(path(".[\"x y\"].b"), Some((keys(&["x y", "b"]), false)));
-        assert_eq!(parse_alternatives(".a // .b.c").map(|all| all.len()), Some(2));
+        assert_eq!(
+            parse_alternatives(".a // .b.c").map(|all| all.len()),
+            Some(2)
+        );
     }
 
     #[test]
     fn everything_else_is_left_to_expressions() {
-        for text in ["", "a", "..", ".a.", ".[0]", ".a | .b", ".a[].b", ".1", ".a // 3", ".a+.b"] {
+        for text in [
+            "", "a", "..", ".a.", ".[0]", ".a | .b", ".a[].b", ".1", ".a // 3", ".a+.b",
+        ] {
             assert_eq!(parse_alternatives(text), None, "{text}");
         }
     }

@@ -3,10 +3,9 @@
 use crate::json;
 use crate::network::{ErrorRule, Network, Query, Select};
 use crate::page::{self, Page};
+use crate::relate;
 use crate::shape::{Element, Reader, Slots, fill};
-use kittiwake_model::{
-    Identity, Key, Link, Object, OutcomeCode, Reference, Standing, Walk,
-};
+use kittiwake_model::{Identity, Key, Link, Object, OutcomeCode};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -82,9 +81,9 @@ impl Reading {
 }
 
 /// The objects that one select found, by place.
-struct Found {
-    select: usize,
-    objects: Vec<u32>,
+pub(crate) struct Found {
+    pub(crate) select: usize,
+    pub(crate) objects: Vec<u32>,
     /// What stood in the place was null.
     is_null: bool,
 }
@@ -106,7 +105,7 @@ impl Network {
         reading.objects = reader.objects;
         reading.links = reader.links;
         for one in &found {
-            self.take_found(answer, one, &mut reading);
+            relate::take_found(answer, one, &mut reading);
         }
         finish(answer, &found, &mut reading);
         reading
@@ -157,43 +156,14 @@ impl Network {
             // Either it is no JSON, or something in it cannot be represented: read item by item.
             let whole = well_formed(text)?;
             let mut careful = reader();
-            let found = read_top(&mut careful, select, whole, true).map_err(describe)?;
+            let found =
+                read_top(&mut careful, select, whole, true).map_err(|error| describe(&error))?;
             return Ok((careful, vec![found?]));
         }
         let whole = well_formed(text)?;
         let mut careful = reader();
         let found = read_places(&mut careful, answer.query, whole)?;
         Ok((careful, found))
-    }
-
-    /// Relates what a select found to the subjects.
-    fn take_found(&self, answer: &Answer<'_>, found: &Found, reading: &mut Reading) {
-        let select = &answer.query.selects[found.select];
-        if select.is_subject {
-            take_subjects(answer, found, reading);
-        }
-        if let (Some(rule), Some((subject, _))) = (&select.link, answer.subjects.first()) {
-            let walk = match (answer.query.list, answer.walk) {
-                (Some(list), Some(number)) => Some(Walk { list, number }),
-                _ => None,
-            };
-            for place in &found.objects {
-                let (subject, item) = (Reference::Key(*subject), Reference::Object(*place));
-                let (from, to) = if rule.is_from_subject {
-                    (subject, item)
-                } else {
-                    (item, subject)
-                };
-                reading.links.push(Link {
-                    table: rule.table,
-                    kind: rule.kind.clone(),
-                    from,
-                    to,
-                    at: None,
-                    walk,
-                });
-            }
-        }
     }
 }
 
@@ -204,8 +174,14 @@ impl ErrorRule {
             .statuses
             .iter()
             .any(|(from, to)| (*from..=*to).contains(&answer.status));
-        let is_subject = self.subject.as_ref().is_none_or(|kind| *kind == answer.query.kind);
-        let is_query = self.query.as_ref().is_none_or(|name| *name == answer.query.name);
+        let is_subject = self
+            .subject
+            .as_ref()
+            .is_none_or(|kind| *kind == answer.query.kind);
+        let is_query = self
+            .query
+            .as_ref()
+            .is_none_or(|name| *name == answer.query.name);
         if !(is_status && is_subject && is_query) {
             return false;
         }
@@ -227,22 +203,21 @@ impl ErrorRule {
 fn decode<'b>(body: &'b [u8], mended: &mut u32) -> Cow<'b, str> {
     // A byte order mark is no part of the text.
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
-    match std::str::from_utf8(body) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => {
-            let broken = body.utf8_chunks().filter(|chunk| !chunk.invalid().is_empty());
-            *mended += broken.count() as u32;
-            String::from_utf8_lossy(body)
-        }
+    if let Ok(text) = std::str::from_utf8(body) {
+        return Cow::Borrowed(text);
     }
+    let chunks = body.utf8_chunks();
+    let broken = chunks.filter(|chunk| !chunk.invalid().is_empty());
+    *mended += broken.count() as u32;
+    String::from_utf8_lossy(body)
 }
 
 fn well_formed(text: &str) -> Result<&str, String> {
-    let raw: &RawValue = serde_json::from_str(text).map_err(describe)?;
+    let raw: &RawValue = serde_json::from_str(text).map_err(|error| describe(&error))?;
     Ok(raw.get())
 }
 
-fn describe(error: serde_json::Error) -> String {
+fn describe(error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "json ends too early".to_owned();
     }
@@ -394,72 +369,16 @@ impl<'de> Visitor<'de> for List<'_, '_, 'de> {
     }
 }
 
-/// Finds the answered objects among the subjects, and says which are absent or gone.
-fn take_subjects(answer: &Answer<'_>, found: &Found, reading: &mut Reading) {
-    let is_single = answer.query.batch_max == 1;
-    let mut answered = vec![false; answer.subjects.len()];
-    for place in &found.objects {
-        let object = &mut reading.objects[*place as usize];
-        let subject = if is_single {
-            (!answer.subjects.is_empty()).then_some(0)
-        } else {
-            subject_of(answer, &object.identity)
-        };
-        let Some(subject) = subject else {
-            continue;
-        };
-        let (key, _) = answer.subjects[subject];
-        object.known_as = Some(key);
-        answered[subject] = true;
-        if let Standing::Invalid(code) = object.standing {
-            let reason = code.code().to_owned();
-            reading.subject_outcomes.push((key, code, reason));
-        }
-    }
-    let reason = if is_single {
-        "absent from answer"
-    } else {
-        "absent from batch"
-    };
-    for ((key, _), _) in answer
-        .subjects
-        .iter()
-        .zip(answered)
-        .filter(|(_, is_answered)| !is_answered)
-    {
-        let outcome = (*key, OutcomeCode::NotFound, reason.to_owned());
-        reading.subject_outcomes.push(outcome);
-    }
-}
-
-/// Which subject an object of a batch is: by canonical id, else by alias.
-fn subject_of(answer: &Answer<'_>, identity: &Identity) -> Option<usize> {
-    let place = |wanted: &dyn Fn(&Identity) -> bool| {
-        answer
-            .subjects
-            .iter()
-            .position(|(_, subject)| wanted(subject))
-    };
-    let shares_alias = |subject: &Identity, movable: bool| {
-        subject.aliases.iter().any(|alias| {
-            alias.movable == movable
-                && identity.aliases.iter().any(|other| {
-                    other.name == alias.name && other.host == alias.host && other.id == alias.id
-                })
-        })
-    };
-    place(&|subject| subject.canonical.is_some() && subject.canonical == identity.canonical)
-        .or_else(|| place(&|subject| shares_alias(subject, false)))
-        .or_else(|| place(&|subject| shares_alias(subject, true)))
-}
-
 /// Counts, paging and the final outcome.
 fn finish(answer: &Answer<'_>, found: &[Found], reading: &mut Reading) {
     let query = answer.query;
     reading.items = found.iter().map(|one| one.objects.len() as u32).sum();
     let is_list = query.selects.iter().any(|select| select.is_each);
     let is_forward = page::is_forward(query, answer.page);
-    if reading.items == 0 && reading.mended == 0 && answer.page == Page::First && is_list
+    if reading.items == 0
+        && reading.mended == 0
+        && answer.page == Page::First
+        && is_list
         && query.batch_max == 1
     {
         reading.outcome = OutcomeCode::Empty;
@@ -467,11 +386,16 @@ fn finish(answer: &Answer<'_>, found: &[Found], reading: &mut Reading) {
     if let Some(since) = &query.since
         && (answer.page == Page::First || is_forward)
     {
-        let ids = found.iter().flat_map(|one| &one.objects).filter_map(|place| {
-            let identity = &reading.objects[*place as usize].identity;
-            identity.alias(&since.alias, answer.host)
-        });
-        reading.newest = ids.max_by(|left, right| order_of_ids(left, right)).map(str::to_owned);
+        let ids = found
+            .iter()
+            .flat_map(|one| &one.objects)
+            .filter_map(|place| {
+                let identity = &reading.objects[*place as usize].identity;
+                identity.alias(&since.alias, answer.host)
+            });
+        reading.newest = ids
+            .max_by(|left, right| order_of_ids(left, right))
+            .map(str::to_owned);
     }
     if query.page.is_none() {
         return;
@@ -481,7 +405,7 @@ fn finish(answer: &Answer<'_>, found: &[Found], reading: &mut Reading) {
         Ok(next) => reading.next = next.filter(|_| !is_walk_over(query, is_forward, reading)),
         Err(reason) => {
             reading.outcome = OutcomeCode::Malformed;
-            reading.reason = reason.to_owned();
+            reason.clone_into(&mut reading.reason);
         }
     }
 }
@@ -496,7 +420,7 @@ fn is_walk_over(query: &Query, is_forward: bool, reading: &Reading) -> bool {
         (Some(page), Some(since)) => since.is_ended_by_short_page && reading.items < page.size,
         _ => false,
     };
-    (reading.items == 0 && reading.mended == 0) || (is_short && reading.mended == 0)
+    reading.mended == 0 && (reading.items == 0 || is_short)
 }
 
 /// Ids that are numbers written as text: the longer is the greater.

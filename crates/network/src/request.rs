@@ -154,7 +154,11 @@ fn page_parameters(
     match ask.page {
         Page::First => Ok(String::new()),
         Page::Since(mark) => {
-            let since = ask.query.since.as_ref().ok_or(RequestError::NotIncremental)?;
+            let since = ask
+                .query
+                .since
+                .as_ref()
+                .ok_or(RequestError::NotIncremental)?;
             if mark.is_empty() || mark.len() > TOKEN_BYTES_MAX {
                 return Err(RequestError::BadCursor);
             }

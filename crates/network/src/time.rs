@@ -86,7 +86,9 @@ pub(crate) fn read_rfc3339(text: &str) -> Option<(i64, bool)> {
     let offset_s = read_offset(rest)?;
     let seconds = hour * 3_600 + minute * 60 + second - offset_s;
     let day_us = day.saturating_mul(DAY_US);
-    Some(clamp_us(day_us.saturating_add(seconds * SECOND_US + fraction_us)))
+    Some(clamp_us(
+        day_us.saturating_add(seconds * SECOND_US + fraction_us),
+    ))
 }
 
 /// Days since 1970 of the date at the start of `text`, and what follows it.
@@ -187,10 +189,14 @@ fn read_pattern(pattern: &str, text: &str) -> Option<(i64, bool)> {
     let date = parsed.to_date().ok()?;
     let (year, month, day) = (date.year(), date.month(), date.day());
     let day_us = days_since_1970(i64::from(year), i64::from(month), i64::from(day)) * DAY_US;
-    let time = parsed.to_time().unwrap_or_else(|_| jiff::civil::Time::midnight());
+    let time = parsed
+        .to_time()
+        .unwrap_or_else(|_| jiff::civil::Time::midnight());
     let seconds =
         i64::from(time.hour()) * 3_600 + i64::from(time.minute()) * 60 + i64::from(time.second());
-    let offset_s = parsed.offset().map_or(0, |offset| i64::from(offset.seconds()));
+    let offset_s = parsed
+        .offset()
+        .map_or(0, |offset| i64::from(offset.seconds()));
     Some(clamp_us(day_us + (seconds - offset_s) * SECOND_US))
 }
 
@@ -219,18 +225,37 @@ mod tests {
 
     #[test]
     fn times_out_of_range_are_clamped_and_flagged() {
-        assert_eq!(read_rfc3339("9999-12-31T23:59:59Z"), Some((LATEST_US, true)));
-        assert_eq!(read_rfc3339("12345-01-01T00:00:00Z"), Some((LATEST_US, true)));
-        assert_eq!(read_rfc3339("-0044-03-15T12:00:00Z"), Some((EARLIEST_US, true)));
+        assert_eq!(
+            read_rfc3339("9999-12-31T23:59:59Z"),
+            Some((LATEST_US, true))
+        );
+        assert_eq!(
+            read_rfc3339("12345-01-01T00:00:00Z"),
+            Some((LATEST_US, true))
+        );
+        assert_eq!(
+            read_rfc3339("-0044-03-15T12:00:00Z"),
+            Some((EARLIEST_US, true))
+        );
         assert_eq!(read_rfc3339("999999999999-01-01"), Some((LATEST_US, true)));
         let epoch = TimeFormat::EpochMilliseconds;
         assert_eq!(epoch.read_number(1e300), Some((LATEST_US, true)));
-        assert_eq!(epoch.read_number(1_700_000_000_123.0), Some((1_700_000_000_123_000, false)));
+        assert_eq!(
+            epoch.read_number(1_700_000_000_123.0),
+            Some((1_700_000_000_123_000, false))
+        );
     }
 
     #[test]
     fn what_is_no_time_is_refused() {
-        for text in ["", "yesterday", "2026-13-01", "2026-02-29", "2026-01-01T25:00", "2026-01-01Tx"] {
+        for text in [
+            "",
+            "yesterday",
+            "2026-13-01",
+            "2026-02-29",
+            "2026-01-01T25:00",
+            "2026-01-01Tx",
+        ] {
             assert_eq!(read_rfc3339(text), None, "{text}");
         }
     }

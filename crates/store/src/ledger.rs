@@ -10,7 +10,8 @@
 //! processes of a user share.
 
 use crate::StoreError;
-use crate::sqlite::ledger::LedgerThread;
+use crate::sqlite::ledger::LedgerFile;
+use crate::sqlite::ledger_thread::LedgerThread;
 use kittiwake_model::{BudgetId, Grant, LimitTime, Window};
 use std::path::Path;
 
@@ -172,7 +173,7 @@ impl Ledger {
 
     /// Rows in the file, which stay few.
     pub async fn rows(&self) -> Result<u64, StoreError> {
-        self.thread.call(|file| file.rows()).await
+        self.thread.call(LedgerFile::rows).await
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn normalise(table: Table, field: &str, value: Value) -> Value {
     match value {
         Value::Float(float) if !float.is_finite() => Value::Null,
         // Zero has two signs, and not every database keeps both.
-        Value::Float(float) if float == 0.0 => Value::Float(0.0),
+        Value::Float(0.0) => Value::Float(0.0),
         Value::Int(number)
             if table
                 .column(field)

@@ -16,12 +16,14 @@ mod depth;
 mod identity;
 mod keys;
 mod objects;
+mod standing;
 
 pub use crawl::*;
 pub use depth::*;
 pub use identity::*;
 pub use keys::*;
 pub use objects::*;
+pub use standing::*;
 
 use crate::{Store, StoreError, StoreFuture};
 

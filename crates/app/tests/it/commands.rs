@@ -115,7 +115,7 @@ fn a_second_process_on_the_same_file_is_refused() {
     let second = folder.run(&arguments);
     assert_eq!(second.status.code(), Some(1));
     let message = text(&second.stderr);
-    assert!(message.contains("another process") || message.contains("in use"), "{message}");
+    assert!(message.contains("another kittiwake is crawling into this file"), "{message}");
     let status = folder.run(&["status", "t.db"]);
     assert_eq!(status.status.code(), Some(0), "a crawl may be looked at while it runs");
 }

@@ -39,7 +39,12 @@ pub(super) const TYPE: &[&str] = &[
     "shapes",
 ];
 pub(super) const SHAPE: &[&str] = &[
-    "canonical", "aliases", "states", "fields", "links", "ignored",
+    "canonical",
+    "aliases",
+    "states",
+    "fields",
+    "links",
+    "ignored",
 ];
 pub(super) const ALIAS: &[&str] = &["path", "scope", "movable", "qualify"];
 pub(super) const FIELD: &[&str] = &[

@@ -28,7 +28,9 @@ pub(super) fn read_budgets(top: &Section<'_, '_>) -> Vec<(BudgetRule, BudgetCond
         ];
         let scope = section.word("scope", &scopes);
         let limit = section.number("limit", 1..=1_000_000_000);
-        let window_us = section.text("window").and_then(|text| read_span(&section, &text));
+        let window_us = section
+            .text("window")
+            .and_then(|text| read_span(&section, &text));
         let kind = section.word("kind", &[("aligned", WindowKind::Aligned)]);
         let parameters = section.texts("any_parameter").unwrap_or_default();
         let condition = BudgetCondition {
@@ -64,14 +66,25 @@ fn read_span(section: &Section<'_, '_>, text: &Placed<String>) -> Option<i64> {
         "d" => Some(86_400_000_000),
         _ => None,
     };
-    let place = text.value.find(|character: char| !character.is_ascii_digit());
+    let place = text
+        .value
+        .find(|character: char| !character.is_ascii_digit());
     let span_us = place
         .map(|place| text.value.split_at(place))
-        .and_then(|(digits, unit)| digits.parse::<i64>().ok()?.checked_mul(unit_us(unit.trim())?))
+        .and_then(|(digits, unit)| {
+            digits
+                .parse::<i64>()
+                .ok()?
+                .checked_mul(unit_us(unit.trim())?)
+        })
         .filter(|span_us| (1..=SPAN_MAX_US).contains(span_us));
     if span_us.is_none() {
         let message = format!("`{}` is no span of time", text.value);
-        section.report(&text.span, message, "write for example `30s`, `5m`, `1h` or `1d`");
+        section.report(
+            &text.span,
+            message,
+            "write for example `30s`, `5m`, `1h` or `1d`",
+        );
     }
     span_us
 }

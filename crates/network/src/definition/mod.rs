@@ -3,6 +3,7 @@
 //! All problems are collected, each with its place and what to write instead; a network exists
 //! only when there is none.
 
+mod fields;
 mod keys;
 mod limits;
 mod queries;
@@ -64,7 +65,9 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
     }
     top.expect_keys(keys::TOP);
     let name = checked_name(&top, top.need_text("name", "name = \"mastodon\"")?)?;
-    let title = top.text("title").map_or_else(|| name.to_string(), |title| title.value);
+    let title = top
+        .text("title")
+        .map_or_else(|| name.to_string(), |title| title.value);
     let address = read_host(&top);
     let budgets = limits::read_budgets(&top);
     let query_names = names_in(&top, "queries");
@@ -78,7 +81,9 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
     Some(Network {
         name,
         title,
-        description: top.text("description").map_or_else(String::new, |text| text.value),
+        description: top
+            .text("description")
+            .map_or_else(String::new, |text| text.value),
         verified_on: read_verified_on(&top),
         sources: top
             .texts("sources")
@@ -89,7 +94,7 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
         digest: hex_of(&Sha256::digest(text.as_bytes())),
         text: text.to_owned(),
         address,
-        types: types.types,
+        types: types.kinds,
         shapes: types.shapes,
         queries,
         robots,
@@ -105,7 +110,11 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
 fn check_format(top: &Section<'_, '_>) -> bool {
     if !top.has("format") {
         let message = "the definition has no `format`";
-        top.report(&(0..0), message, format!("write `format = {FORMAT}` on the first line"));
+        top.report(
+            &(0..0),
+            message,
+            format!("write `format = {FORMAT}` on the first line"),
+        );
         return false;
     }
     match top.number("format", 0..=u32::MAX) {
@@ -133,7 +142,11 @@ fn read_host(top: &Section<'_, '_>) -> Option<Url> {
     if !is_fixed {
         if host.has("address") {
             let message = "`address` has no meaning where every instance has its own";
-            host.report(&host.span_of("address"), message, "leave it out, or write `kind = \"fixed\"`");
+            host.report(
+                &host.span_of("address"),
+                message,
+                "leave it out, or write `kind = \"fixed\"`",
+            );
         }
         return None;
     }
@@ -142,7 +155,11 @@ fn read_host(top: &Section<'_, '_>) -> Option<Url> {
         Ok(url) if url.scheme() == "https" && url.query().is_none() => Some(url),
         _ => {
             let message = format!("`{}` is no address", address.value);
-            host.report(&address.span, message, "write for example `https://api.example.org`");
+            host.report(
+                &address.span,
+                message,
+                "write for example `https://api.example.org`",
+            );
             None
         }
     }
@@ -154,7 +171,11 @@ fn read_verified_on(top: &Section<'_, '_>) -> String {
     };
     if TimeFormat::Date.read_text(&day.value).is_none() {
         let message = format!("`verified_on` is no day: `{}`", day.value);
-        top.report(&day.span, message, "write for example `verified_on = \"2026-11-15\"`");
+        top.report(
+            &day.span,
+            message,
+            "write for example `verified_on = \"2026-11-15\"`",
+        );
     }
     day.value
 }
@@ -169,7 +190,11 @@ fn checked_name(section: &Section<'_, '_>, name: Placed<String>) -> Option<Name>
         return Some(name.value.into());
     }
     let message = format!("`{}` is no name", name.value.escape_debug());
-    section.report(&name.span, message, "use lower-case letters, digits, `_` and `-`, 64 at most");
+    section.report(
+        &name.span,
+        message,
+        "use lower-case letters, digits, `_` and `-`, 64 at most",
+    );
     None
 }
 

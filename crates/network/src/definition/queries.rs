@@ -66,18 +66,26 @@ fn read_query(
     let list = section.word("list", LISTS);
     if list.is_some() && page.is_none() {
         let message = "a `list` is walked page by page";
-        section.report(&section.span_of("list"), message, "write `page = { style = \"link\", … }`");
+        section.report(
+            &section.span_of("list"),
+            message,
+            "write `page = { style = \"link\", … }`",
+        );
     }
     let (batch, batch_max) = batch.unzip();
     let path = path?.value;
     Some(Query {
         paging_digest: paging_digest(section, &path, &parameters, page.as_ref(), since.as_ref()),
         name,
-        description: section.text("description").map_or_else(String::new, |text| text.value),
+        description: section
+            .text("description")
+            .map_or_else(String::new, |text| text.value),
         kind: kind?,
         batch_max: batch_max.unwrap_or(1),
         pages_max: match page {
-            Some(_) => section.number("pages_max", 1..=1_000_000).unwrap_or(PAGES_MAX_DEFAULT),
+            Some(_) => section
+                .number("pages_max", 1..=1_000_000)
+                .unwrap_or(PAGES_MAX_DEFAULT),
             None => 1,
         },
         list,
@@ -128,12 +136,7 @@ fn check_path(section: &Section<'_, '_>, path: &Placed<String>) {
 }
 
 /// Placeholders have to be aliases of the subject.
-fn check_template(
-    section: &Section<'_, '_>,
-    text: &Placed<String>,
-    types: &Types,
-    kind: &str,
-) {
+fn check_template(section: &Section<'_, '_>, text: &Placed<String>, types: &Types, kind: &str) {
     let Some(pieces) = parse_template(&text.value) else {
         let message = format!("a bracket in `{}` is not closed", text.value);
         section.report(&text.span, message, "write placeholders as `{id}`");
@@ -142,7 +145,11 @@ fn check_template(
     if kind.is_empty() {
         return;
     }
-    let mut known: Vec<&str> = types.aliases(kind).iter().map(|alias| &*alias.name).collect();
+    let mut known: Vec<&str> = types
+        .aliases(kind)
+        .iter()
+        .map(|alias| &*alias.name)
+        .collect();
     known.push("host");
     if types.has_canonical(kind) {
         known.push("canonical");
@@ -162,35 +169,25 @@ fn check_template(
     }
 }
 
-fn read_parameters(
-    section: &Section<'_, '_>,
-    types: &Types,
-    kind: &str,
-) -> Vec<(String, String)> {
+fn read_parameters(section: &Section<'_, '_>, types: &Types, kind: &str) -> Vec<(String, String)> {
     let Some(table) = section.table("parameters") else {
         return Vec::new();
     };
     let mut parameters = Vec::new();
     for entry in table.entries() {
-        match table.numbers_or_texts(&entry.name).as_deref() {
-            Some([value]) => {
-                check_template(&table, value, types, kind);
-                parameters.push((entry.name, value.value.clone()));
-            }
-            _ => {
-                let message = format!("the parameter `{}` must be one text", entry.name);
-                table.report(&entry.span, message, format!("write `{} = \"…\"`", entry.name));
-            }
+        if let Some([value]) = table.numbers_or_texts(&entry.name).as_deref() {
+            check_template(&table, value, types, kind);
+            parameters.push((entry.name, value.value.clone()));
+        } else {
+            let message = format!("the parameter `{}` must be one text", entry.name);
+            let help = format!("write `{} = \"…\"`", entry.name);
+            table.report(&entry.span, message, help);
         }
     }
     parameters
 }
 
-fn read_batch(
-    section: &Section<'_, '_>,
-    types: &Types,
-    kind: &str,
-) -> Option<(Batch, u32)> {
+fn read_batch(section: &Section<'_, '_>, types: &Types, kind: &str) -> Option<(Batch, u32)> {
     section.expect_keys(keys::BATCH);
     let parameter = section.need_text("parameter", "parameter = \"id[]\"");
     let styles = [
@@ -198,7 +195,9 @@ fn read_batch(
         ("brackets", BatchStyle::Brackets),
         ("comma", BatchStyle::Comma),
     ];
-    let style = section.word("style", &styles).unwrap_or(BatchStyle::Repeated);
+    let style = section
+        .word("style", &styles)
+        .unwrap_or(BatchStyle::Repeated);
     if !section.has("alias") {
         section.missing("alias", "alias = \"id\"");
     }
@@ -236,14 +235,21 @@ fn read_since(section: &Section<'_, '_>, types: &Types, has_pages: bool) -> Opti
     incremental.expect_keys(keys::INCREMENTAL);
     if !has_pages {
         let message = "an incremental walk needs pages";
-        incremental.report(&incremental.span, message, "write `page = { style = \"link\", … }`");
+        incremental.report(
+            &incremental.span,
+            message,
+            "write `page = { style = \"link\", … }`",
+        );
     }
     let parameter = incremental.need_text("parameter", "parameter = \"min_id\"")?;
     if !incremental.has("alias") {
         incremental.missing("alias", "alias = \"id\"");
     }
     // Marks are made of the items' ids.
-    let item = section.tables("selects").first().and_then(|select| select.text("as"));
+    let item = section
+        .tables("selects")
+        .first()
+        .and_then(|select| select.text("as"));
     let alias = types.alias_at(&incremental, "alias", &item?.value)?;
     Some(SinceRule {
         parameter: parameter.value,
@@ -283,12 +289,18 @@ fn read_selects(
         let at = select.need_text("at", "at = \".[]\"");
         let kind = types.kind_at(&select, "as");
         let shape = kind.as_ref().and_then(|kind| types.shape_at(&select, kind));
-        let link = select.table("link").and_then(|link| read_select_link(&link));
+        let link = select
+            .table("link")
+            .and_then(|link| read_select_link(&link));
         let path = at.and_then(|at| {
             let path = parse_path(&at.value);
             if path.is_none() {
                 let message = format!("`{}` is no plain path", at.value);
-                select.report(&at.span, message, "write for example `.`, `.[]` or `.statuses[]`");
+                select.report(
+                    &at.span,
+                    message,
+                    "write for example `.`, `.[]` or `.statuses[]`",
+                );
             }
             path
         });
@@ -324,7 +336,11 @@ fn read_select_link(section: &Section<'_, '_>) -> Option<SelectLink> {
     let (from, to) = (section.word("from", &ends), section.word("to", &ends));
     if from.is_some() && from == to {
         let message = "a link goes from the subject to the item, or back";
-        section.report(&section.span_of("to"), message, "make `from` and `to` differ");
+        section.report(
+            &section.span_of("to"),
+            message,
+            "make `from` and `to` differ",
+        );
     }
     Some(SelectLink {
         kind: kind?.value.into(),
@@ -339,10 +355,18 @@ fn check_selects(section: &Section<'_, '_>, selects: &[Select], is_batch: bool) 
     }
     if selects.iter().any(|select| select.link.is_some()) {
         let message = "a batch has no one subject that a link could begin at";
-        section.report(&section.span_of("selects"), message, "leave out `link`, or `batch`");
+        section.report(
+            &section.span_of("selects"),
+            message,
+            "leave out `link`, or `batch`",
+        );
     }
     if !selects.is_empty() && !selects.iter().any(|select| select.is_subject) {
         let message = "the answer to a batch has to hold its subjects";
-        section.report(&section.span_of("selects"), message, "write `is_subject = true`");
+        section.report(
+            &section.span_of("selects"),
+            message,
+            "write `is_subject = true`",
+        );
     }
 }

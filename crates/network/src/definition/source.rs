@@ -194,17 +194,28 @@ impl<'s, 't> Section<'s, 't> {
     }
 
     fn wrong(&self, key: &str, value: &Spanned<DeValue<'t>>, expected: &str, example: &str) {
+        let given = match value.get_ref() {
+            DeValue::Integer(number) => format!("{number}"),
+            other => kind_of(other).to_owned(),
+        };
         let message = format!(
-            "`{key}` in {} must be {expected}, not {}",
-            self.title(),
-            kind_of(value.get_ref())
+            "`{key}` in {} must be {expected}, not {given}",
+            self.title()
         );
-        self.report(&value.span(), message, format!("write for example `{example}`"));
+        self.report(
+            &value.span(),
+            message,
+            format!("write for example `{example}`"),
+        );
     }
 
     pub(super) fn missing(&self, key: &str, example: &str) {
         let message = format!("{} has no `{key}`", self.title());
-        self.report(&self.span, message, format!("write for example `{example}`"));
+        self.report(
+            &self.span,
+            message,
+            format!("write for example `{example}`"),
+        );
     }
 
     pub(super) fn text(&self, key: &str) -> Option<Placed<String>> {
@@ -388,13 +399,12 @@ impl<'s, 't> Section<'s, 't> {
                 value: entry.name,
                 span: entry.span,
             };
-            match entry.section {
-                Some(section) => sections.push((name, section)),
-                None => {
-                    let message = format!("`{}` in {} must be a table", name.value, self.title());
-                    let help = format!("write `[{}.{}]`", self.path, name.value);
-                    self.report(&name.span, message, help);
-                }
+            if let Some(section) = entry.section {
+                sections.push((name, section));
+            } else {
+                let message = format!("`{}` in {} must be a table", name.value, self.title());
+                let help = format!("write `[{}.{}]`", self.path, name.value);
+                self.report(&name.span, message, help);
             }
         }
         sections
@@ -439,8 +449,13 @@ fn integer_of(value: &DeValue<'_>) -> Option<u32> {
 /// The known word that is nearest to `word`, if any is near.
 pub(super) fn closest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     const WORD_MAX: usize = 40;
+    const PREFIX_MIN: usize = 3;
     if word.len() > WORD_MAX {
         return None;
+    }
+    let longer = known.iter().find(|candidate| candidate.starts_with(word));
+    if let Some(longer) = longer.filter(|_| word.len() >= PREFIX_MIN) {
+        return Some(longer);
     }
     let near = known
         .iter()

@@ -1,30 +1,30 @@
 //! `[types.…]`: what objects there are and how they are written.
 
 use super::source::{Placed, Section};
-use super::{keys, named_sections};
+use super::{fields, keys, named_sections};
 use crate::expression::Expression;
 use crate::network::{Query, Type};
 use crate::path::{Path, parse_alternatives, parse_path};
 use crate::shape::{
-    AliasReference, AliasRule, FieldKind, FieldRule, GroupRule, LinkRule, Pick, ReadDepth,
-    ReferenceRule, Shape, ShapeId, TreeBuilder,
+    AliasReference, AliasRule, LinkRule, Pick, ReadDepth, ReferenceRule, Shape, ShapeId,
+    TreeBuilder,
 };
-use crate::time::{TimeFormat, is_pattern};
-use kittiwake_model::{ColumnKind, LinkTable, Name, OutcomeCode, Table};
+use kittiwake_model::{LinkTable, Name, OutcomeCode, Table};
 use std::ops::Range;
 
 /// All types and shapes of a definition.
 #[derive(Default)]
 pub(super) struct Types {
-    pub(super) types: Vec<Type>,
+    pub(super) kinds: Vec<Type>,
     pub(super) shapes: Vec<Shape>,
     /// What every type declares before its shapes are read, since types refer to one another.
     outlines: Vec<Outline>,
 }
 
-struct Outline {
+pub(super) struct Outline {
     name: Name,
-    table: Table,
+    /// `None` when the definition names one that is not there.
+    pub(super) table: Option<Table>,
     aliases: Vec<AliasReference>,
     shapes: Vec<(Name, ShapeId)>,
     shape: ShapeId,
@@ -35,7 +35,7 @@ impl Types {
         self.outlines.iter().map(|outline| &*outline.name).collect()
     }
 
-    fn outline(&self, name: &str) -> Option<&Outline> {
+    pub(super) fn outline(&self, name: &str) -> Option<&Outline> {
         self.outlines.iter().find(|outline| &*outline.name == name)
     }
 
@@ -44,20 +44,20 @@ impl Types {
     }
 
     pub(super) fn has_canonical(&self, kind: &str) -> bool {
-        let shape = self.outline(kind).and_then(|outline| self.shapes.get(outline.shape));
+        let shape = self
+            .outline(kind)
+            .and_then(|outline| self.shapes.get(outline.shape));
         shape.is_some_and(|shape| shape.canonical.is_some())
     }
 
     /// The type that a key names; reported when there is none.
     pub(super) fn kind_at(&self, section: &Section<'_, '_>, key: &str) -> Option<Name> {
         let text = section.need_text(key, &format!("{key} = \"user\""))?;
-        match self.outline(&text.value) {
-            Some(outline) => Some(outline.name.clone()),
-            None => {
-                section.unknown_word(&text, &format!("the type at `{key}`"), &self.names());
-                None
-            }
+        let found = self.outline(&text.value);
+        if found.is_none() {
+            section.unknown_word(&text, &format!("the type at `{key}`"), &self.names());
         }
+        found.map(|outline| outline.name.clone())
     }
 
     /// The shape of a type that `shape` names, or the type's own.
@@ -66,7 +66,10 @@ impl Types {
         let Some(text) = section.text("shape") else {
             return Some(outline.shape);
         };
-        let found = outline.shapes.iter().find(|(name, _)| **name == *text.value);
+        let found = outline
+            .shapes
+            .iter()
+            .find(|(name, _)| **name == *text.value);
         if found.is_none() {
             let known: Vec<&str> = outline.shapes.iter().map(|(name, _)| &**name).collect();
             section.unknown_word(&text, &format!("the shape of `{kind}`"), &known);
@@ -125,7 +128,10 @@ pub(super) fn read_types(top: &Section<'_, '_>, queries: &[String]) -> Types {
         }
         types.shapes.extend(read);
         let resolve = section.text("resolve");
-        if let Some(query) = resolve.as_ref().filter(|query| !queries.contains(&query.value)) {
+        if let Some(query) = resolve
+            .as_ref()
+            .filter(|query| !queries.contains(&query.value))
+        {
             let known: Vec<&str> = queries.iter().map(String::as_str).collect();
             section.unknown_word(query, "the query at `resolve`", &known);
         }
@@ -135,7 +141,7 @@ pub(super) fn read_types(top: &Section<'_, '_>, queries: &[String]) -> Types {
                 shape: outline.shape,
                 resolve: resolve.map(|query| query.value.into()),
             };
-            types.types.push(one);
+            types.kinds.push(one);
         }
     }
     types
@@ -143,7 +149,7 @@ pub(super) fn read_types(top: &Section<'_, '_>, queries: &[String]) -> Types {
 
 /// A query that resolves has to answer with its subject.
 pub(super) fn check_resolve(top: &Section<'_, '_>, types: &Types, queries: &[Query]) {
-    for one in &types.types {
+    for one in &types.kinds {
         let query = one
             .resolve
             .as_ref()
@@ -162,12 +168,15 @@ pub(super) fn check_resolve(top: &Section<'_, '_>, types: &Types, queries: &[Que
     }
 }
 
-fn read_table(section: &Section<'_, '_>) -> Table {
+fn read_table(section: &Section<'_, '_>) -> Option<Table> {
+    if !section.has("table") {
+        return Some(Table::Objects);
+    }
     let tables: Vec<(&str, Table)> = Table::ALL
         .iter()
         .map(|table| (table.name(), *table))
         .collect();
-    section.word("table", &tables).unwrap_or(Table::Objects)
+    section.word("table", &tables)
 }
 
 fn outline_aliases(section: &Section<'_, '_>) -> Vec<AliasReference> {
@@ -194,23 +203,27 @@ fn outline_aliases(section: &Section<'_, '_>) -> Vec<AliasReference> {
 
 fn read_shape(section: &Section<'_, '_>, types: &Types, kind: &Name) -> Shape {
     let mut builder = TreeBuilder::default();
-    let table = types.outline(kind).map_or(Table::Objects, |outline| outline.table);
+    let table = types.outline(kind).and_then(|outline| outline.table);
     let canonical = section
         .text("canonical")
         .and_then(|text| read_pick(section, &mut builder, &text, ReadDepth::Value));
     let aliases = read_aliases(section, &mut builder);
     if !section.has("canonical") && aliases.is_empty() {
         let message = format!("nothing names a `{kind}`");
-        section.report(&section.span, message, "write `canonical = \".id\"`, or an alias");
+        section.report(
+            &section.span,
+            message,
+            "write `canonical = \".id\"`, or an alias",
+        );
     }
     let states = read_states(section, &mut builder);
-    let groups = read_groups(section, types, table, &mut builder);
+    let groups = fields::read_groups(section, types, table, &mut builder);
     let links = read_links(section, types, &mut builder);
     let ignored = read_ignored(section);
     let (tree, slots, read) = builder.finish();
     Shape {
         kind: kind.clone(),
-        table,
+        table: table.unwrap_or(Table::Objects),
         tree,
         slots,
         canonical,
@@ -224,7 +237,7 @@ fn read_shape(section: &Section<'_, '_>, types: &Types, kind: &Name) -> Shape {
 }
 
 /// A plain path, or an expression.
-fn read_pick(
+pub(super) fn read_pick(
     section: &Section<'_, '_>,
     builder: &mut TreeBuilder,
     text: &Placed<String>,
@@ -275,7 +288,11 @@ fn read_aliases(section: &Section<'_, '_>, builder: &mut TreeBuilder) -> Vec<Ali
     for entry in aliases.entries() {
         if entry.name == "canonical" || entry.name == "host" {
             let message = format!("`{}` is no name for an alias", entry.name);
-            aliases.report(&entry.span, message, "choose another: it has a meaning in templates");
+            aliases.report(
+                &entry.span,
+                message,
+                "choose another: it has a meaning in templates",
+            );
         }
         let path = match (&entry.text, &entry.section) {
             (Some(text), _) => Some(text.clone()),
@@ -285,7 +302,10 @@ fn read_aliases(section: &Section<'_, '_>, builder: &mut TreeBuilder) -> Vec<Ali
             }
             (None, None) => {
                 let message = format!("the alias `{}` must be a path or a table", entry.name);
-                let help = format!("write `{} = {{ path = \".id\", scope = \"host\" }}`", entry.name);
+                let help = format!(
+                    "write `{} = {{ path = \".id\", scope = \"host\" }}`",
+                    entry.name
+                );
                 aliases.report(&entry.span, message, help);
                 None
             }
@@ -300,18 +320,21 @@ fn read_aliases(section: &Section<'_, '_>, builder: &mut TreeBuilder) -> Vec<Ali
         rules.push(AliasRule {
             name: entry.name.as_str().into(),
             pick,
-            is_host_scoped: inner.and_then(|inner| inner.word("scope", &scopes)).unwrap_or(false),
-            is_movable: inner.and_then(|inner| inner.boolean("movable")).unwrap_or(false),
-            is_qualified: inner.and_then(|inner| inner.boolean("qualify")).unwrap_or(false),
+            is_host_scoped: inner
+                .and_then(|inner| inner.word("scope", &scopes))
+                .unwrap_or(false),
+            is_movable: inner
+                .and_then(|inner| inner.boolean("movable"))
+                .unwrap_or(false),
+            is_qualified: inner
+                .and_then(|inner| inner.boolean("qualify"))
+                .unwrap_or(false),
         });
     }
     rules
 }
 
-fn read_states(
-    section: &Section<'_, '_>,
-    builder: &mut TreeBuilder,
-) -> Vec<(OutcomeCode, Pick)> {
+fn read_states(section: &Section<'_, '_>, builder: &mut TreeBuilder) -> Vec<(OutcomeCode, Pick)> {
     let Some(states) = section.table("states") else {
         return Vec::new();
     };
@@ -322,16 +345,13 @@ fn read_states(
             span: entry.span,
         };
         let outcome = outcome_of(&states, &name);
-        match entry.text {
-            Some(text) => {
-                let pick = read_pick(&states, builder, &text, ReadDepth::Value);
-                rules.extend(outcome.zip(pick));
-            }
-            None => {
-                let message = format!("the state `{}` must be a path", name.value);
-                let help = format!("write `{} = \".suspended\"`", name.value);
-                states.report(&name.span, message, help);
-            }
+        if let Some(text) = entry.text {
+            let pick = read_pick(&states, builder, &text, ReadDepth::Value);
+            rules.extend(outcome.zip(pick));
+        } else {
+            let message = format!("the state `{}` must be a path", name.value);
+            let help = format!("write `{} = \".suspended\"`", name.value);
+            states.report(&name.span, message, help);
         }
     }
     rules
@@ -347,246 +367,8 @@ pub(super) fn outcome_of(section: &Section<'_, '_>, word: &Placed<String>) -> Op
     outcome
 }
 
-fn read_groups(
-    section: &Section<'_, '_>,
-    types: &Types,
-    table: Table,
-    builder: &mut TreeBuilder,
-) -> Vec<GroupRule> {
-    let Some(fields) = section.table("fields") else {
-        return Vec::new();
-    };
-    let mut groups: Vec<GroupRule> = Vec::new();
-    for (name, _, group) in named_sections(section, "fields") {
-        let mut rules = Vec::new();
-        for entry in group.entries() {
-            let is_known = groups
-                .iter()
-                .flat_map(|group| &group.fields)
-                .any(|field| *field.name == *entry.name);
-            if is_known {
-                let message = format!("the field `{}` is in two groups", entry.name);
-                fields.report(&entry.span, message, "keep it in one");
-            }
-            let shorthand = entry.text.as_ref();
-            let field = Field {
-                name: &entry.name,
-                span: &entry.span,
-                section: entry.section.as_ref(),
-                shorthand,
-                group: &group,
-                column: table.column(&entry.name).map(|column| column.kind),
-            };
-            rules.extend(field.read(types, builder));
-        }
-        groups.push(GroupRule {
-            name,
-            fields: rules,
-        });
-    }
-    groups
-}
-
-/// One field as it is being read.
-struct Field<'a, 's, 't> {
-    name: &'a str,
-    span: &'a Range<usize>,
-    section: Option<&'a Section<'s, 't>>,
-    shorthand: Option<&'a Placed<String>>,
-    group: &'a Section<'s, 't>,
-    /// What the table's column of this name holds, if there is one.
-    column: Option<ColumnKind>,
-}
-
-impl Field<'_, '_, '_> {
-    fn read(&self, types: &Types, builder: &mut TreeBuilder) -> Option<FieldRule> {
-        let path = match (self.shorthand, self.section) {
-            (Some(text), _) => text.clone(),
-            (None, Some(section)) => {
-                section.expect_keys(keys::FIELD);
-                section.need_text("path", "path = \".name\"")?
-            }
-            (None, None) => {
-                let message = format!("the field `{}` must be a path or a table", self.name);
-                let help = format!("write `{} = {{ path = \".x\", kind = \"text\" }}`", self.name);
-                self.group.report(self.span, message, help);
-                return None;
-            }
-        };
-        if self.section.is_some_and(|section| section.has("type")) {
-            return self.read_reference(&path, types, builder);
-        }
-        let kind = self.kind()?;
-        let depth = match kind {
-            FieldKind::Json => ReadDepth::Whole,
-            _ => ReadDepth::Value,
-        };
-        let pick = read_pick(self.group, builder, &path, depth)?;
-        self.check_column(&kind);
-        Some(FieldRule {
-            name: self.name.into(),
-            pick,
-            kind,
-        })
-    }
-
-    fn kind(&self) -> Option<FieldKind> {
-        let section = self.section;
-        if let Some(section) = section {
-            for key in ["shape", "alias", "link", "at"] {
-                if section.has(key) {
-                    let message = format!("`{key}` has no meaning without `type`");
-                    section.report(&section.span_of(key), message, "write `type = \"…\"`, or leave it out");
-                }
-            }
-        }
-        let word = section.and_then(|section| section.text("kind"));
-        let word = word.map(|word| word.value).or_else(|| self.column.map(word_of_column));
-        let Some(word) = word else {
-            let message = format!("`{}` is no column, so that its kind is not known", self.name);
-            let help = format!(
-                "write `{} = {{ path = \"…\", kind = \"text\" }}` with one of {}",
-                self.name,
-                KINDS.join(", ")
-            );
-            self.group.report(self.span, message, help);
-            return None;
-        };
-        let is_qualified = section.and_then(|section| section.boolean("qualify")).unwrap_or(false);
-        let kind = match word.as_str() {
-            "text" => FieldKind::Text { is_qualified },
-            "html" => FieldKind::Html,
-            "int" => FieldKind::Int,
-            "float" => FieldKind::Float,
-            "bool" => FieldKind::Bool,
-            "json" => FieldKind::Json,
-            "time" => FieldKind::Time(self.time_format()),
-            "reference" => {
-                let message = format!("`{}` is another object", self.name);
-                let help = format!("write `{} = {{ path = \"…\", type = \"…\" }}`", self.name);
-                self.group.report(self.span, message, help);
-                return None;
-            }
-            _ => {
-                let section = section?;
-                let text = section.text("kind")?;
-                section.unknown_word(&text, "`kind`", KINDS);
-                return None;
-            }
-        };
-        if !matches!(kind, FieldKind::Time(_))
-            && let Some(section) = section.filter(|section| section.has("format"))
-        {
-            let message = "`format` is for times only";
-            section.report(&section.span_of("format"), message, "write `kind = \"time\"`, or leave it out");
-        }
-        Some(kind)
-    }
-
-    fn time_format(&self) -> TimeFormat {
-        let Some((section, text)) = self
-            .section
-            .and_then(|section| Some((section, section.text("format")?)))
-        else {
-            return TimeFormat::Rfc3339;
-        };
-        let format = TimeFormat::from_definition(&text.value);
-        let is_sound = match &format {
-            Some(TimeFormat::Pattern(pattern)) => is_pattern(pattern),
-            other => other.is_some(),
-        };
-        if !is_sound {
-            let message = format!("`{}` is no format of times", text.value);
-            let help = format!(
-                "it is one of {}, or a pattern such as `%a %b %d %H:%M:%S %z %Y`",
-                TimeFormat::WORDS.join(", ")
-            );
-            section.report(&text.span, message, help);
-        }
-        format.unwrap_or(TimeFormat::Rfc3339)
-    }
-
-    fn check_column(&self, kind: &FieldKind) {
-        let Some(column) = self.column else { return };
-        let is_fit = matches!(
-            (column, kind),
-            (ColumnKind::Text, FieldKind::Text { .. } | FieldKind::Html)
-                | (ColumnKind::Integer, FieldKind::Int)
-                | (ColumnKind::Real, FieldKind::Float | FieldKind::Int)
-                | (ColumnKind::Boolean, FieldKind::Bool)
-                | (ColumnKind::Time, FieldKind::Time(_))
-                | (ColumnKind::Json, FieldKind::Json)
-                | (ColumnKind::Reference(_), FieldKind::Reference(_))
-        );
-        if !is_fit {
-            let word = word_of_column(column);
-            let message = format!("the column `{}` holds {word}", self.name);
-            let help = format!("write `kind = \"{word}\"`, or give the field another name");
-            let span = self.section.map_or(self.span.clone(), |section| section.span_of("kind"));
-            self.group.report(&span, message, help);
-        }
-    }
-
-    fn read_reference(
-        &self,
-        path: &Placed<String>,
-        types: &Types,
-        builder: &mut TreeBuilder,
-    ) -> Option<FieldRule> {
-        let section = self.section?;
-        for key in ["kind", "format", "qualify"] {
-            if section.has(key) {
-                let message = format!("`{key}` has no meaning beside `type`");
-                section.report(&section.span_of(key), message, "leave one of them out");
-            }
-        }
-        let mut target = read_target(section, types)?;
-        let kind = target.kind.clone();
-        target.link = section.text("link").map(|link| link.value.into());
-        target.link_at = read_at(section, builder);
-        if let Some(ColumnKind::Reference(table)) = self.column
-            && types.outline(&kind).is_some_and(|outline| outline.table != table)
-        {
-            let message = format!("the column `{}` refers to {}", self.name, table.name());
-            let help = format!("use a type whose `table` is `{}`", table.name());
-            section.report(&section.span_of("type"), message, help);
-        }
-        let Some(paths) = parse_alternatives(&path.value).filter(|paths| {
-            paths.iter().all(|path| !path.each && !path.keys.is_empty())
-        }) else {
-            let message = format!("`{}` is no plain path to one object", path.value);
-            section.report(&path.span, message, "write for example `.account`, or `.a // .b`");
-            return None;
-        };
-        let depth = ReadDepth::Shape(target.shape);
-        let pick = builder.pick_paths(&paths, depth);
-        let kind = FieldKind::Reference(Box::new(target));
-        self.check_column(&kind);
-        Some(FieldRule {
-            name: self.name.into(),
-            pick,
-            kind,
-        })
-    }
-}
-
-const KINDS: &[&str] = &["text", "html", "time", "int", "float", "bool", "json"];
-
-fn word_of_column(column: ColumnKind) -> String {
-    match column {
-        ColumnKind::Text => "text",
-        ColumnKind::Integer => "int",
-        ColumnKind::Real => "float",
-        ColumnKind::Boolean => "bool",
-        ColumnKind::Time => "time",
-        ColumnKind::Json => "json",
-        ColumnKind::Reference(_) => "reference",
-    }
-    .to_owned()
-}
-
 /// `type`, `shape` and `alias` of a field or a link.
-fn read_target(section: &Section<'_, '_>, types: &Types) -> Option<ReferenceRule> {
+pub(super) fn read_target(section: &Section<'_, '_>, types: &Types) -> Option<ReferenceRule> {
     let kind = types.kind_at(section, "type")?;
     let shape = types.shape_at(section, &kind)?;
     Some(ReferenceRule {
@@ -598,7 +380,7 @@ fn read_target(section: &Section<'_, '_>, types: &Types) -> Option<ReferenceRule
     })
 }
 
-fn read_at(section: &Section<'_, '_>, builder: &mut TreeBuilder) -> Option<Pick> {
+pub(super) fn read_at(section: &Section<'_, '_>, builder: &mut TreeBuilder) -> Option<Pick> {
     let text = section.text("at")?;
     read_pick(section, builder, &text, ReadDepth::Value)
 }
@@ -610,7 +392,9 @@ const LINK_TABLES: &[(&str, LinkTable)] = &[
 ];
 
 pub(super) fn link_table(section: &Section<'_, '_>) -> LinkTable {
-    section.word("table", LINK_TABLES).unwrap_or(LinkTable::Links)
+    section
+        .word("table", LINK_TABLES)
+        .unwrap_or(LinkTable::Links)
 }
 
 fn read_links(
@@ -656,12 +440,11 @@ fn read_ignored(section: &Section<'_, '_>) -> Vec<Path> {
         let Some(text) = ignored.need_text("path", "path = \".muted\"") else {
             continue;
         };
-        match parse_path(&text.value) {
-            Some(path) => paths.push(path),
-            None => {
-                let message = format!("`{}` is no plain path", text.value);
-                ignored.report(&text.span, message, "write for example `.a.b` or `.list[]`");
-            }
+        if let Some(path) = parse_path(&text.value) {
+            paths.push(path);
+        } else {
+            let message = format!("`{}` is no plain path", text.value);
+            ignored.report(&text.span, message, "write for example `.a.b` or `.list[]`");
         }
     }
     paths

@@ -53,8 +53,15 @@ fn read_steps(section: &Section<'_, '_>, queries: &[Query], kind: Option<&str>) 
             continue;
         };
         if kind.is_some_and(|kind| *query.kind != *kind) {
-            let message = format!("the query `{}` is asked about a `{}`", query.name, query.kind);
-            step.report(&text.span, message, "use a query whose `subject` is the robot's");
+            let message = format!(
+                "the query `{}` is asked about a `{}`",
+                query.name, query.kind
+            );
+            step.report(
+                &text.span,
+                message,
+                "use a query whose `subject` is the robot's",
+            );
         }
         steps.push(Step {
             query: query.name.clone(),
@@ -115,9 +122,9 @@ pub(super) fn read_seeds(top: &Section<'_, '_>, types: &Types) -> Vec<SeedRule> 
 fn template_of(section: &Section<'_, '_>, text: &Placed<String>) -> Option<Vec<Piece>> {
     let pieces = parse_template(&text.value);
     let is_sound = pieces.as_ref().is_some_and(|pieces| {
-        let two_in_a_row = pieces.windows(2).any(|pair| {
-            matches!(pair, [Piece::Placeholder(_), Piece::Placeholder(_)])
-        });
+        let two_in_a_row = pieces
+            .windows(2)
+            .any(|pair| matches!(pair, [Piece::Placeholder(_), Piece::Placeholder(_)]));
         !two_in_a_row && !pieces.is_empty()
     });
     if !is_sound {
@@ -139,7 +146,11 @@ fn check_value(
             && !pattern.contains(piece)
         {
             let message = format!("the pattern has no placeholder `{{{name}}}`");
-            section.report(&text.span, message, "use the pattern's placeholders and `{host}`");
+            section.report(
+                &text.span,
+                message,
+                "use the pattern's placeholders and `{host}`",
+            );
         }
     }
 }

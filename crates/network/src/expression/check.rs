@@ -216,16 +216,16 @@ fn operation_growth(
         BinaryOp::Pipe(Some(_)) => refuse("a variable (`as $name`)"),
         BinaryOp::Comma => Ok(left_growth.either(right_growth).many()),
         BinaryOp::Alt => Ok(left_growth.either(right_growth)),
-        BinaryOp::Or | BinaryOp::And | BinaryOp::Cmp(_) => Ok(left_growth.combined(right_growth)),
         // A text times a number repeats the text, so that both sides have to be numbers.
-        BinaryOp::Math(Math::Mul) if !(is_number(left) && is_number(right)) => Err(
-            "`*` is allowed between numbers only: write `(.x | tonumber) * 1000`".to_owned(),
-        ),
-        BinaryOp::Math(_) => Ok(left_growth.combined(right_growth)),
-        BinaryOp::Assign
-        | BinaryOp::Update
-        | BinaryOp::UpdateMath(_)
-        | BinaryOp::UpdateAlt => refuse("an assignment"),
+        BinaryOp::Math(Math::Mul) if !(is_number(left) && is_number(right)) => {
+            Err("`*` is allowed between numbers only: write `(.x | tonumber) * 1000`".to_owned())
+        }
+        BinaryOp::Or | BinaryOp::And | BinaryOp::Cmp(_) | BinaryOp::Math(_) => {
+            Ok(left_growth.combined(right_growth))
+        }
+        BinaryOp::Assign | BinaryOp::Update | BinaryOp::UpdateMath(_) | BinaryOp::UpdateAlt => {
+            refuse("an assignment")
+        }
     }
 }
 

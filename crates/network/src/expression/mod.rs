@@ -62,3 +62,8 @@ pub(crate) const LENGTH_MAX: usize = 1_000;
 const NESTING_MAX: usize = 24;
 /// How many times larger than its input a result may be.
 const GROWTH_MAX: f64 = 256.0;
+
+/// The names of the functions that expressions may call.
+pub fn functions() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.iter().map(|(name, _)| *name)
+}

@@ -27,7 +27,10 @@ pub(crate) struct Expression {
 
 impl fmt::Debug for Expression {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Expression").field(&self.text).finish()
+        formatter
+            .debug_tuple("Expression")
+            .field(&self.text)
+            .finish()
     }
 }
 
@@ -123,12 +126,16 @@ fn with_term<T>(
     text: &str,
     then: impl FnOnce(&Term<&str>) -> Result<T, String>,
 ) -> Result<T, String> {
-    let tokens = Lexer::new(text).lex().map_err(|errors| match errors.first() {
-        Some((expected, at)) => format!("expected {} before {}", expected.as_str(), excerpt(at)),
-        None => "it cannot be read".to_owned(),
-    })?;
+    let tokens = Lexer::new(text)
+        .lex()
+        .map_err(|errors| match errors.first() {
+            Some((expected, at)) => {
+                format!("expected {} before {}", expected.as_str(), excerpt(at))
+            }
+            None => "it cannot be read".to_owned(),
+        })?;
     let term = Parser::new(&tokens)
-        .parse(|parser| parser.term())
+        .parse(Parser::term)
         .map_err(|errors| match errors.first() {
             Some((expected, Some(found))) => {
                 format!("expected {} before {}", expected.as_str(), excerpt(found.0))
@@ -152,8 +159,19 @@ fn excerpt(text: &str) -> String {
 fn definitions() -> impl Iterator<Item = Def<&'static str>> {
     // What the allowed functions are made of.
     const PARTS: &[&str] = &[
-        "error", "group_by", "isempty", "isboolean", "isstring", "isarray", "isobject", "unique_by",
-        "key_values", "tostring", "add", "any", "all",
+        "error",
+        "group_by",
+        "isempty",
+        "isboolean",
+        "isstring",
+        "isarray",
+        "isobject",
+        "unique_by",
+        "key_values",
+        "tostring",
+        "add",
+        "any",
+        "all",
     ];
     let is_needed = |definition: &Def<&'static str>| {
         let name = definition.name;
@@ -193,26 +211,45 @@ mod tests {
     use proptest::prelude::*;
 
     fn evaluate(text: &str, input: &str) -> Option<String> {
-        Expression::compile(text).unwrap().run(input, "example.org").unwrap()
+        Expression::compile(text)
+            .unwrap()
+            .run(input, "example.org")
+            .unwrap()
     }
 
     #[test]
     fn expressions_compute() {
         for (text, input, expected) in [
             (".a + 1", r#"{"a":2}"#, "3"),
-            ("if .acct | contains(\"@\") then .acct else \"\\(.acct)@\\($host)\" end",
-             r#"{"acct":"me"}"#, r#""me@example.org""#),
-            ("[.tags[] | .name | ascii_downcase]", r#"{"tags":[{"name":"Sea"}]}"#, r#"["sea"]"#),
+            (
+                "if .acct | contains(\"@\") then .acct else \"\\(.acct)@\\($host)\" end",
+                r#"{"acct":"me"}"#,
+                r#""me@example.org""#,
+            ),
+            (
+                "[.tags[] | .name | ascii_downcase]",
+                r#"{"tags":[{"name":"Sea"}]}"#,
+                r#"["sea"]"#,
+            ),
             (".a.b // .c // \"none\"", "{}", r#""none""#),
-            ("{id, n: (.list | length)}", r#"{"id":9007199254740993,"list":[1,2]}"#,
-             r#"{"id":9007199254740993,"n":2}"#),
+            (
+                "{id, n: (.list | length)}",
+                r#"{"id":9007199254740993,"list":[1,2]}"#,
+                r#"{"id":9007199254740993,"n":2}"#,
+            ),
             ("(.ms | tonumber) * 1000", r#"{"ms":"12"}"#, "12000"),
-            ("[.a[] | select(.ok) | .v] | join(\", \")", r#"{"a":[{"ok":true,"v":"x"},{"v":"y"}]}"#,
-             r#""x""#),
+            (
+                "[.a[] | select(.ok) | .v] | join(\", \")",
+                r#"{"a":[{"ok":true,"v":"x"},{"v":"y"}]}"#,
+                r#""x""#,
+            ),
             (".a | split(\"/\") | last", r#"{"a":"x/y"}"#, r#""y""#),
             (".a | unique | reverse | first", r#"{"a":[1,3,3,2]}"#, "3"),
-            ("[.a[] | type]", r#"{"a":[1,"x",null,{},[],true]}"#,
-             r#"["number","string","null","object","array","boolean"]"#),
+            (
+                "[.a[] | type]",
+                r#"{"a":[1,"x",null,{},[],true]}"#,
+                r#"["number","string","null","object","array","boolean"]"#,
+            ),
             (".a[1:3]", r#"{"a":"hello"}"#, r#""el""#),
             ("any(.[]; .)", "[false]", ""),
         ] {
@@ -255,7 +292,10 @@ mod tests {
             ("\"x\" * 1000000000", "numbers only"),
             (".x * 1000", "numbers only"),
             ("[.[] + .[]]", "square"),
-            ("\"\\(.)\\(.)\" | \"\\(.)\\(.)\" | \"\\(.)\\(.)\" | \"\\(.)\\(.)\" | \"\\(.)\\(.)\"", "times"),
+            (
+                "\"\\(.)\\(.)\" | \"\\(.)\\(.)\" | \"\\(.)\\(.)\" | \"\\(.)\\(.)\" | \"\\(.)\\(.)\"",
+                "times",
+            ),
             ("@base64", "base64"),
             ("halt", "halt"),
             ("fromjson", "fromjson"),
@@ -276,7 +316,11 @@ mod tests {
     fn an_expression_names_the_parts_it_looks_at() {
         let uses = |text| {
             let expression = Expression::compile(text).unwrap();
-            expression.uses().iter().map(|keys| keys.join("/")).collect::<Vec<_>>()
+            expression
+                .uses()
+                .iter()
+                .map(|keys| keys.join("/"))
+                .collect::<Vec<_>>()
         };
         assert_eq!(uses(".a.b + .c"), ["a/b", "c"]);
         assert_eq!(uses(".a | .b | length"), ["a/b"]);
@@ -292,7 +336,10 @@ mod tests {
         let expression = Expression::compile(".a | length").unwrap();
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(5_000), "]".repeat(5_000));
         assert_eq!(expression.run(&deep, ""), Err(ExpressionFault::Input));
-        assert_eq!(expression.run("{\"a\":true}", ""), Err(ExpressionFault::Failed));
+        assert_eq!(
+            expression.run("{\"a\":true}", ""),
+            Err(ExpressionFault::Failed)
+        );
         let to_number = Expression::compile(".a | tonumber").unwrap();
         let nested = json::quote(&"[".repeat(100_000));
         let input = format!("{{\"a\":{nested}}}");

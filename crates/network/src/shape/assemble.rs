@@ -61,9 +61,10 @@ impl<'n, 'de> Reader<'n, 'de> {
     }
 
     fn read_nested(&mut self, shape_id: ShapeId, raw: &'de str, depth: u32) -> Option<u32> {
-        let known = self.recent.iter().find(|(id, slice, _)| {
-            *id == shape_id && slice.len() == raw.len() && *slice == raw
-        });
+        let known = self
+            .recent
+            .iter()
+            .find(|(id, slice, _)| *id == shape_id && slice.len() == raw.len() && *slice == raw);
         if let Some((_, _, place)) = known {
             return Some(*place);
         }
@@ -130,7 +131,10 @@ impl<'n, 'de> Reader<'n, 'de> {
         }
         let mut aliases = Vec::with_capacity(shape.aliases.len());
         for rule in &shape.aliases {
-            let Some(raw) = self.pick(&rule.pick, slots).filter(|raw| !json::is_null(raw)) else {
+            let Some(raw) = self
+                .pick(&rule.pick, slots)
+                .filter(|raw| !json::is_null(raw))
+            else {
                 continue;
             };
             match self.id_of(&raw) {
@@ -215,13 +219,11 @@ impl<'n, 'de> Reader<'n, 'de> {
                     Some(slot) => Cow::Borrowed(slots[*slot as usize]?),
                     None => Cow::Owned(gather(inputs, slots)?),
                 };
-                match expression.run(&input, self.host) {
-                    Ok(result) => result.map(Cow::Owned),
-                    Err(_) => {
-                        self.mended += 1;
-                        None
-                    }
-                }
+                let Ok(result) = expression.run(&input, self.host) else {
+                    self.mended += 1;
+                    return None;
+                };
+                result.map(Cow::Owned)
             }
         }
     }
@@ -351,13 +353,11 @@ impl<'n, 'de> Reader<'n, 'de> {
             return;
         }
         let items: Vec<&'de RawValue> = if rule.is_each {
-            match serde_json::from_str(raw) {
-                Ok(items) => items,
-                Err(_) => {
-                    self.mended += 1;
-                    return;
-                }
-            }
+            let Ok(items) = serde_json::from_str(raw) else {
+                self.mended += 1;
+                return;
+            };
+            items
         } else {
             serde_json::from_str(raw).into_iter().collect()
         };

@@ -151,7 +151,9 @@ pub(crate) struct TreeBuilder {
 impl TreeBuilder {
     /// The slot of a path; the same path always has the same slot.
     pub(crate) fn slot(&mut self, keys: &Keys) -> u32 {
-        let node = keys.iter().fold(&mut self.tree, |node, key| node.child(key));
+        let node = keys
+            .iter()
+            .fold(&mut self.tree, |node, key| node.child(key));
         *node.slot.get_or_insert_with(|| {
             self.slots += 1;
             self.slots - 1

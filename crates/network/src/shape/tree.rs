@@ -1,5 +1,7 @@
 //! One pass over the bytes: from a tree of keys to slices.
 
+use crate::json;
+use crate::scan::Members;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
@@ -23,23 +25,19 @@ fn bucket_of(key: &[u8]) -> usize {
     let first = key.first().copied().unwrap_or_default();
     let last = key.last().copied().unwrap_or_default();
     let middle = key.get(key.len() / 2).copied().unwrap_or_default();
-    let mixed = key.len() * 31
-        + usize::from(first) * 7
-        + usize::from(last) * 13
-        + usize::from(middle) * 3;
+    let mixed =
+        key.len() * 31 + usize::from(first) * 7 + usize::from(last) * 13 + usize::from(middle) * 3;
     mixed % BUCKETS
 }
 
 impl Node {
     /// The child of this key, made when there is none.
     pub(crate) fn child(&mut self, key: &str) -> &mut Self {
-        let place = match self.children.iter().position(|(known, _)| &**known == key) {
-            Some(place) => place,
-            None => {
-                self.children.push((key.into(), Self::default()));
-                self.children.len() - 1
-            }
-        };
+        let known = self.children.iter().position(|(known, _)| &**known == key);
+        let place = known.unwrap_or_else(|| {
+            self.children.push((key.into(), Self::default()));
+            self.children.len() - 1
+        });
         &mut self.children[place].1
     }
 
@@ -64,7 +62,7 @@ impl Node {
     }
 
     /// A null stands for every value below it too.
-    fn fill_null<'de>(&self, slots: &mut Slots<'de>) {
+    fn fill_null(&self, slots: &mut Slots<'_>) {
         for (_, child) in &self.children {
             if let Some(slot) = child.slot {
                 slots[slot as usize] = Some("null");
@@ -74,7 +72,7 @@ impl Node {
     }
 }
 
-/// Takes what is wanted out of one value.
+/// Takes what is wanted out of one value, which is known to be well formed.
 pub(crate) fn fill<'de>(node: &Node, raw: &'de str, slots: &mut Slots<'de>, mended: &mut u32) {
     if let Some(slot) = node.slot {
         slots[slot as usize] = Some(raw);
@@ -84,15 +82,16 @@ pub(crate) fn fill<'de>(node: &Node, raw: &'de str, slots: &mut Slots<'de>, mend
     }
     match raw.as_bytes().first() {
         Some(b'{') => {
-            let collect = Collect {
-                node,
-                slots,
-                mended,
-            };
-            let mut reader = serde_json::Deserializer::from_str(raw);
-            // The slice is well formed, or it would not have been found.
-            if collect.deserialize(&mut reader).is_err() {
-                *mended += 1;
+            for (key, value) in Members::of(raw) {
+                let child = if key.contains('\\') {
+                    let literal = format!("\"{key}\"");
+                    json::text(&literal, mended).and_then(|key| node.find(&key))
+                } else {
+                    node.find(key)
+                };
+                if let Some(child) = child {
+                    fill(child, value, slots, mended);
+                }
             }
         }
         Some(b'n') => node.fill_null(slots),
@@ -210,7 +209,12 @@ mod tests {
         fill(&tree, text, &mut slots, &mut mended);
         assert_eq!(
             slots,
-            [Some("2"), Some("\"é\""), Some(r#"{"c":"é","z":0}"#), Some("null")]
+            [
+                Some("2"),
+                Some("\"é\""),
+                Some(r#"{"c":"é","z":0}"#),
+                Some("null")
+            ]
         );
         assert_eq!(mended, 0);
     }

@@ -1,6 +1,12 @@
 //! Tests of the definitions that are shipped, of how definitions are checked, and of what servers
 //! may send.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails, and says what it checked"
+)]
+
 mod documentation;
 mod hostile;
 mod mastodon;

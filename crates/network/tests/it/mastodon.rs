@@ -2,8 +2,8 @@
 
 use crate::support::{HOST, Sent, base, field, mastodon, plan, subject};
 use kittiwake_model::{
-    Identity, Key, LimitTime, LinkTable, List, Name, OutcomeCode, Reference, Standing, Table, Value,
-    Walk,
+    Identity, Key, LimitTime, LinkTable, List, Name, OutcomeCode, Reference, Standing, Table,
+    Value, Walk,
 };
 use kittiwake_network::{Answer, Ask, AuthNeed, Page, RequestError, SeedError};
 
@@ -26,7 +26,10 @@ fn it_declares_what_a_crawl_needs() {
     let network = mastodon();
     assert_eq!(&**network.name(), "mastodon");
     assert!(network.needs_host());
-    assert_eq!(network.base("sea.example").unwrap().as_str(), "https://sea.example/");
+    assert_eq!(
+        network.base("sea.example").unwrap().as_str(),
+        "https://sea.example/"
+    );
     for host in ["", "a/b", "a b", "x@y", "a?b"] {
         assert!(network.base(host).is_err(), "{host}");
     }
@@ -54,7 +57,10 @@ fn requests_name_the_subject_and_the_page_size() {
     assert_eq!(first.cursor, "");
     assert!(!first.send_credential);
     let next = plan(&network, "following", Page::Next("max_id=9"), true);
-    assert_eq!(next.target, "/api/v1/accounts/7/following?limit=80&max_id=9");
+    assert_eq!(
+        next.target,
+        "/api/v1/accounts/7/following?limit=80&max_id=9"
+    );
     assert_eq!(next.cursor, "max_id=9");
     assert!(next.send_credential);
     let since = plan(&network, "timeline", Page::Since("55"), false);
@@ -70,19 +76,23 @@ fn budgets_follow_the_credential_and_the_paging_parameters() {
     let network = mastodon();
     let charged = |page, authenticated| -> Vec<String> {
         let plan = plan(&network, "timeline", page, authenticated);
-        plan.budgets.iter().map(|name| name.to_string()).collect()
+        plan.budgets.iter().map(ToString::to_string).collect()
     };
     assert_eq!(charged(Page::First, true), ["user", "token"]);
     assert_eq!(charged(Page::First, false), ["ip"]);
-    assert_eq!(charged(Page::Next("max_id=1"), true), ["user", "token", "paging-user"]);
+    assert_eq!(
+        charged(Page::Next("max_id=1"), true),
+        ["user", "token", "paging-user"]
+    );
     assert_eq!(charged(Page::Since("1"), false), ["ip", "paging-ip"]);
 }
 
 #[test]
 fn a_batch_repeats_its_parameter_and_is_bounded() {
     let network = mastodon();
-    let identities: Vec<Identity> =
-        (0..41).map(|number| subject("user", &number.to_string())).collect();
+    let identities: Vec<Identity> = (0..41)
+        .map(|number| subject("user", &number.to_string()))
+        .collect();
     let references: Vec<&Identity> = identities.iter().collect();
     let base = base();
     let mut ask = Ask {
@@ -97,7 +107,10 @@ fn a_batch_repeats_its_parameter_and_is_bounded() {
     assert_eq!(plan.target, "/api/v1/accounts?id%5B%5D=0&id%5B%5D=1");
     ask.subjects = &references;
     let refused = network.request(&ask);
-    assert_eq!(refused, Err(RequestError::TooManySubjects { given: 41, max: 40 }));
+    assert_eq!(
+        refused,
+        Err(RequestError::TooManySubjects { given: 41, max: 40 })
+    );
     ask.subjects = &[];
     assert_eq!(network.request(&ask), Err(RequestError::NoSubject));
 }
@@ -122,7 +135,10 @@ fn ids_cannot_leave_their_place_in_the_address() {
         "/api/v1/accounts/a%2F..%2Fb%3Fc%23d%27%22%F0%9F%90%A6"
     );
     for id in ["..", "."] {
-        assert!(matches!(ask(id), Err(RequestError::BadAlias { .. })), "{id}");
+        assert!(
+            matches!(ask(id), Err(RequestError::BadAlias { .. })),
+            "{id}"
+        );
     }
     let nameless = Identity {
         aliases: Vec::new(),
@@ -154,9 +170,18 @@ fn wrong_cursors_are_refused() {
             authenticated: false,
         })
     };
-    assert_eq!(ask("following", Page::Next("")), Err(RequestError::BadCursor));
-    assert_eq!(ask("profile", Page::Next("max_id=1")), Err(RequestError::BadCursor));
-    assert_eq!(ask("following", Page::Since("1")), Err(RequestError::NotIncremental));
+    assert_eq!(
+        ask("following", Page::Next("")),
+        Err(RequestError::BadCursor)
+    );
+    assert_eq!(
+        ask("profile", Page::Next("max_id=1")),
+        Err(RequestError::BadCursor)
+    );
+    assert_eq!(
+        ask("following", Page::Since("1")),
+        Err(RequestError::NotIncremental)
+    );
 }
 
 #[test]
@@ -168,7 +193,11 @@ fn seeds_are_handles_addresses_and_ids() {
         (" ann@sky.example ", "handle", "ann@sky.example"),
         ("@ann@sky.example", "handle", "ann@sky.example"),
         ("https://sky.example/@ann", "handle", "ann@sky.example"),
-        ("https://sea.example/@ann@sky.example", "handle", "ann@sky.example"),
+        (
+            "https://sea.example/@ann@sky.example",
+            "handle",
+            "ann@sky.example",
+        ),
         ("http://127.0.0.1:3000/@ann", "handle", "ann@127.0.0.1:3000"),
         ("id:12", "id", "12"),
         ("@o'brien🐦", "handle", "o'brien🐦@sea.example"),
@@ -177,8 +206,19 @@ fn seeds_are_handles_addresses_and_ids() {
         assert_eq!(&*identity.kind, "user");
         assert_eq!(identity.alias(alias, HOST), Some(id), "{text}");
     }
-    for text in ["", "@", "a b", "https://sea.example/", "a\0b", "@a@b@c", "ftp://x/@y"] {
-        assert!(matches!(network.seed(text, HOST), Err(SeedError::Unknown { .. })), "{text:?}");
+    for text in [
+        "",
+        "@",
+        "a b",
+        "https://sea.example/",
+        "a\0b",
+        "@a@b@c",
+        "ftp://x/@y",
+    ] {
+        assert!(
+            matches!(network.seed(text, HOST), Err(SeedError::Unknown { .. })),
+            "{text:?}"
+        );
     }
 }
 
@@ -199,28 +239,45 @@ fn the_own_hosts_handles_are_asked_without_it() {
         network.request(&ask).unwrap().target
     };
     assert_eq!(target("@ann"), "/api/v1/accounts/lookup?acct=ann");
-    assert_eq!(target("ann@sky.example"), "/api/v1/accounts/lookup?acct=ann%40sky.example");
+    assert_eq!(
+        target("ann@sky.example"),
+        "/api/v1/accounts/lookup?acct=ann%40sky.example"
+    );
 }
 
 #[test]
 fn a_lookup_proves_who_the_subject_is() {
     let network = mastodon();
-    let reading = Sent::ok("lookup_by_id", USER.as_bytes()).query("profile").read(&network);
+    let reading = Sent::ok("lookup_by_id", USER.as_bytes())
+        .query("profile")
+        .read(&network);
     assert_eq!(reading.outcome, OutcomeCode::Ok);
     assert_eq!((reading.items, reading.mended), (1, 0));
     let user = &reading.objects[0];
     assert_eq!(user.known_as, Some(Key(1)));
     assert_eq!(user.table, Table::Users);
-    assert_eq!(user.identity.canonical.as_deref(), Some("https://sea.example/users/ann"));
+    assert_eq!(
+        user.identity.canonical.as_deref(),
+        Some("https://sea.example/users/ann")
+    );
     assert_eq!(user.identity.alias("id", HOST), Some("7"));
     assert_eq!(user.identity.alias("handle", ""), Some("ann@sea.example"));
-    assert_eq!(field(user, "handle"), Some(&Value::Text("ann@sea.example".into())));
-    assert_eq!(field(user, "description"), Some(&Value::Text("sea & sky".into())));
+    assert_eq!(
+        field(user, "handle"),
+        Some(&Value::Text("ann@sea.example".into()))
+    );
+    assert_eq!(
+        field(user, "description"),
+        Some(&Value::Text("sea & sky".into()))
+    );
     assert_eq!(field(user, "banner_url"), Some(&Value::Null));
     assert_eq!(field(user, "location"), None);
     assert_eq!(field(user, "is_bot"), Some(&Value::Bool(true)));
     assert_eq!(field(user, "followers_count"), Some(&Value::Int(3)));
-    assert_eq!(field(user, "profile_fields"), Some(&Value::Json("[]".into())));
+    assert_eq!(
+        field(user, "profile_fields"),
+        Some(&Value::Json("[]".into()))
+    );
 }
 
 impl<'a> Sent<'a> {
@@ -251,28 +308,47 @@ fn lists_become_relations_of_a_walk() {
     let body = format!("[{USER}]");
     let link = "<https://sea.example/api/v1/accounts/7/followers?limit=80&max_id=44>; rel=\"next\", \
                 <https://sea.example/api/v1/accounts/7/followers?limit=80&since_id=99>; rel=\"prev\"";
-    let reading = Sent::ok("followers", body.as_bytes()).link(link).read(&network);
+    let reading = Sent::ok("followers", body.as_bytes())
+        .link(link)
+        .read(&network);
     assert_eq!(reading.outcome, OutcomeCode::Ok);
     assert_eq!(reading.next.as_deref(), Some("max_id=44"));
     let [link] = reading.links.as_slice() else {
         panic!("{:?}", reading.links)
     };
-    assert_eq!((link.table, &*link.kind), (LinkTable::UserRelations, "follow"));
-    assert_eq!((&link.from, &link.to), (&Reference::Object(0), &Reference::Key(Key(1))));
-    assert_eq!(link.walk, Some(Walk { list: List::Followers, number: 3 }));
+    assert_eq!(
+        (link.table, &*link.kind),
+        (LinkTable::UserRelations, "follow")
+    );
+    assert_eq!(
+        (&link.from, &link.to),
+        (&Reference::Object(0), &Reference::Key(Key(1)))
+    );
+    assert_eq!(
+        link.walk,
+        Some(Walk {
+            list: List::Followers,
+            number: 3
+        })
+    );
     let reading = Sent::ok("following", body.as_bytes()).read(&network);
     assert_eq!(reading.links[0].from, Reference::Key(Key(1)));
     assert_eq!(reading.next, None);
     let empty = Sent::ok("following", b" [] ").read(&network);
     assert_eq!((empty.outcome, empty.items), (OutcomeCode::Empty, 0));
-    let last = Sent::ok("following", b"[]").page(Page::Next("max_id=1")).read(&network);
+    let last = Sent::ok("following", b"[]")
+        .page(Page::Next("max_id=1"))
+        .read(&network);
     assert_eq!(last.outcome, OutcomeCode::Ok);
 }
 
 #[test]
 fn posts_bring_their_authors_reposts_tags_and_mentions() {
     let network = mastodon();
-    let inner = status("9", r##","tags":[{"name":"Sea","url":"https://sea.example/tags/sea"}]"##);
+    let inner = status(
+        "9",
+        r#","tags":[{"name":"Sea","url":"https://sea.example/tags/sea"}]"#,
+    );
     let repost = status("11", &format!(r#","reblog":{inner},"in_reply_to_id":null"#));
     let reply = status(
         "10",
@@ -283,24 +359,43 @@ fn posts_bring_their_authors_reposts_tags_and_mentions() {
     let body = format!("[{repost},{reply}]");
     let reading = Sent::ok("timeline", body.as_bytes()).read(&network);
     assert_eq!((reading.items, reading.mended), (2, 0));
-    let kinds: Vec<&str> = reading.objects.iter().map(|object| &*object.identity.kind).collect();
+    let kinds: Vec<&str> = reading
+        .objects
+        .iter()
+        .map(|object| &*object.identity.kind)
+        .collect();
     // The author stands in three posts and is read once.
     assert_eq!(kinds, ["user", "tag", "status", "status", "user", "status"]);
     let repost = &reading.objects[3];
-    assert_eq!(field(repost, "repost_of"), Some(&Value::Object(Reference::Object(2))));
-    assert_eq!(field(repost, "author"), Some(&Value::Object(Reference::Object(0))));
+    assert_eq!(
+        field(repost, "repost_of"),
+        Some(&Value::Object(Reference::Object(2)))
+    );
+    assert_eq!(
+        field(repost, "author"),
+        Some(&Value::Object(Reference::Object(0)))
+    );
     let reply = &reading.objects[5];
     let Some(Value::Object(Reference::Identity(parent))) = field(reply, "reply_to") else {
         panic!("{reply:?}")
     };
-    assert_eq!((&*parent.kind, parent.alias("id", HOST)), ("status", Some("5")));
+    assert_eq!(
+        (&*parent.kind, parent.alias("id", HOST)),
+        ("status", Some("5"))
+    );
     let Some(Value::Object(Reference::Identity(author))) = field(reply, "reply_to_author") else {
         panic!("{reply:?}")
     };
     assert_eq!(author.alias("id", HOST), Some("6"));
     assert_eq!(field(reply, "repost_of"), Some(&Value::Null));
-    assert_eq!(field(reply, "media"), Some(&Value::Json(r#"[{"id":"1"}]"#.into())));
-    assert_eq!(reading.objects[1].identity.canonical.as_deref(), Some("sea"));
+    assert_eq!(
+        field(reply, "media"),
+        Some(&Value::Json(r#"[{"id":"1"}]"#.into()))
+    );
+    assert_eq!(
+        reading.objects[1].identity.canonical.as_deref(),
+        Some("sea")
+    );
     assert_eq!(reading.objects[4].identity.canonical, None);
     let links: Vec<(&str, &Reference, &Reference)> = reading
         .links
@@ -321,25 +416,41 @@ fn posts_bring_their_authors_reposts_tags_and_mentions() {
 #[test]
 fn an_incremental_walk_goes_from_the_mark_to_the_present() {
     let network = mastodon();
-    let posts: Vec<String> = (0..40).map(|number| status(&(99 + number).to_string(), "")).collect();
+    let posts: Vec<String> = (0..40)
+        .map(|number| status(&(99 + number).to_string(), ""))
+        .collect();
     let body = format!("[{}]", posts.join(","));
     let link = "<https://sea.example/api/v1/accounts/7/statuses?exclude_replies=false&limit=40&max_id=99>; rel=\"next\", \
                 <https://sea.example/api/v1/accounts/7/statuses?exclude_replies=false&limit=40&min_id=138>; rel=\"prev\"";
-    let first = Sent::ok("timeline", body.as_bytes()).link(link).read(&network);
+    let first = Sent::ok("timeline", body.as_bytes())
+        .link(link)
+        .read(&network);
     // 138 is longer than 99, and greater.
     assert_eq!(first.newest.as_deref(), Some("138"));
     assert_eq!(first.next.as_deref(), Some("max_id=99"));
-    let since = Sent::ok("timeline", body.as_bytes()).page(Page::Since("50")).link(link).read(&network);
+    let since = Sent::ok("timeline", body.as_bytes())
+        .page(Page::Since("50"))
+        .link(link)
+        .read(&network);
     assert_eq!(since.next.as_deref(), Some("min_id=138"));
     assert_eq!(since.newest.as_deref(), Some("138"));
     let forward = Page::Next("min_id=60");
-    let on = Sent::ok("timeline", body.as_bytes()).page(forward).link(link).read(&network);
+    let on = Sent::ok("timeline", body.as_bytes())
+        .page(forward)
+        .link(link)
+        .read(&network);
     assert_eq!(on.next.as_deref(), Some("min_id=138"));
     let back = Page::Next("max_id=200");
-    let on = Sent::ok("timeline", body.as_bytes()).page(back).link(link).read(&network);
+    let on = Sent::ok("timeline", body.as_bytes())
+        .page(back)
+        .link(link)
+        .read(&network);
     assert_eq!((on.next.as_deref(), on.newest), (Some("max_id=99"), None));
     let one = format!("[{}]", posts[0]);
-    let short = Sent::ok("timeline", one.as_bytes()).page(forward).link(link).read(&network);
+    let short = Sent::ok("timeline", one.as_bytes())
+        .page(forward)
+        .link(link)
+        .read(&network);
     assert_eq!((short.next, short.newest.as_deref()), (None, Some("99")));
 }
 
@@ -348,20 +459,39 @@ fn a_next_page_elsewhere_is_not_followed() {
     let network = mastodon();
     let body = format!("[{USER}]");
     for (link, reason) in [
-        ("<https://evil.example/api/v1/accounts/7/following?max_id=1>; rel=next", "next page on another host"),
-        ("<https://sea.example:444/api/v1/accounts/7/following?max_id=1>; rel=next", "next page on another host"),
-        ("<https://sea.example/api/v1/accounts/8/following?max_id=1>; rel=next", "next page on another path"),
-        ("<https://sea.example/api/v1/accounts/7/following?limit=80>; rel=next", "next page is the same page"),
+        (
+            "<https://evil.example/api/v1/accounts/7/following?max_id=1>; rel=next",
+            "next page on another host",
+        ),
+        (
+            "<https://sea.example:444/api/v1/accounts/7/following?max_id=1>; rel=next",
+            "next page on another host",
+        ),
+        (
+            "<https://sea.example/api/v1/accounts/8/following?max_id=1>; rel=next",
+            "next page on another path",
+        ),
+        (
+            "<https://sea.example/api/v1/accounts/7/following?limit=80>; rel=next",
+            "next page is the same page",
+        ),
         ("<https://[>; rel=next", "next page cannot be read"),
     ] {
-        let reading = Sent::ok("following", body.as_bytes()).link(link).read(&network);
-        assert_eq!((reading.outcome, reading.reason.as_str()), (OutcomeCode::Malformed, reason));
+        let reading = Sent::ok("following", body.as_bytes())
+            .link(link)
+            .read(&network);
+        assert_eq!(
+            (reading.outcome, reading.reason.as_str()),
+            (OutcomeCode::Malformed, reason)
+        );
         assert_eq!(reading.next, None);
         // What the page holds is true all the same.
         assert_eq!(reading.objects.len(), 1);
     }
     let relative = "</api/v1/accounts/7/following?max_id=1>; rel=next";
-    let reading = Sent::ok("following", body.as_bytes()).link(relative).read(&network);
+    let reading = Sent::ok("following", body.as_bytes())
+        .link(relative)
+        .read(&network);
     assert_eq!(reading.next.as_deref(), Some("max_id=1"));
 }
 
@@ -371,14 +501,22 @@ fn a_batch_says_who_is_absent_and_who_is_suspended() {
     let suspended = r#"{"id":"8","acct":"eve","uri":"https://sea.example/users/eve","suspended":true,
         "display_name":"","followers_count":0}"#;
     let body = format!("[{suspended},{USER}]");
-    let identities = [subject("user", "7"), subject("user", "8"), subject("user", "9")];
+    let identities = [
+        subject("user", "7"),
+        subject("user", "8"),
+        subject("user", "9"),
+    ];
     let base = base();
     let url = base.join("/api/v1/accounts").unwrap();
     let reading = network.read(&Answer {
         query: network.query("profiles").unwrap(),
         base: &base,
         host: HOST,
-        subjects: &[(Key(70), &identities[0]), (Key(80), &identities[1]), (Key(90), &identities[2])],
+        subjects: &[
+            (Key(70), &identities[0]),
+            (Key(80), &identities[1]),
+            (Key(90), &identities[2]),
+        ],
         page: Page::First,
         url: &url,
         status: 200,
@@ -391,10 +529,17 @@ fn a_batch_says_who_is_absent_and_who_is_suspended() {
         reading.subject_outcomes,
         [
             (Key(80), OutcomeCode::Suspended, "suspended".to_owned()),
-            (Key(90), OutcomeCode::NotFound, "absent from batch".to_owned()),
+            (
+                Key(90),
+                OutcomeCode::NotFound,
+                "absent from batch".to_owned()
+            ),
         ]
     );
-    assert_eq!(reading.objects[0].standing, Standing::Invalid(OutcomeCode::Suspended));
+    assert_eq!(
+        reading.objects[0].standing,
+        Standing::Invalid(OutcomeCode::Suspended)
+    );
     assert_eq!(reading.objects[0].known_as, Some(Key(80)));
     assert!(reading.objects[0].groups.is_empty());
     assert_eq!(reading.objects[1].known_as, Some(Key(70)));
@@ -418,7 +563,9 @@ fn every_status_has_an_outcome() {
         ("profile", 302, OutcomeCode::Malformed),
         ("profile", 999, OutcomeCode::Malformed),
     ] {
-        let reading = Sent::ok(query, b"{\"error\":\"x\"}").status(status).read(&network);
+        let reading = Sent::ok(query, b"{\"error\":\"x\"}")
+            .status(status)
+            .read(&network);
         assert_eq!(reading.outcome, outcome, "{status}");
         assert_eq!(reading.reason, format!("http {status}"));
     }
@@ -430,7 +577,12 @@ fn headers_lower_the_budgets_they_speak_of() {
     let names: Vec<Name> = ["user", "token", "paging-user"].map(Name::from).to_vec();
     let query = network.query("timeline").unwrap();
     // 12:07, so that the windows of 5 and of 15 minutes end at different times.
-    let now: LimitTime = LimitTime("2026-11-15T12:07:00Z".parse::<jiff::Timestamp>().unwrap().as_microsecond());
+    let now: LimitTime = LimitTime(
+        "2026-11-15T12:07:00Z"
+            .parse::<jiff::Timestamp>()
+            .unwrap()
+            .as_microsecond(),
+    );
     let reports = |limit: &str, reset: &str| {
         let header = |name: &str| match name {
             "x-ratelimit-limit" => Some(limit.to_owned()),
@@ -440,13 +592,22 @@ fn headers_lower_the_budgets_they_speak_of() {
         };
         let reports = network.limit_reports(query, &names, &header, now);
         assert!(reports.iter().all(|report| report.remaining == 12));
-        reports.into_iter().map(|report| report.budget.to_string()).collect::<Vec<_>>()
+        reports
+            .into_iter()
+            .map(|report| report.budget.to_string())
+            .collect::<Vec<_>>()
     };
     assert_eq!(reports("300", "2026-11-15T12:10:00.000000Z"), ["token"]);
     assert_eq!(reports("1500", "2026-11-15T12:10:00.000000Z"), ["user"]);
-    assert_eq!(reports("300", "2026-11-15T12:15:00.000000Z"), ["paging-user"]);
+    assert_eq!(
+        reports("300", "2026-11-15T12:15:00.000000Z"),
+        ["paging-user"]
+    );
     // An older server: no declared limit fits, so that all which end then are lowered.
-    assert_eq!(reports("200", "2026-11-15T12:10:00.000000Z"), ["user", "token"]);
+    assert_eq!(
+        reports("200", "2026-11-15T12:10:00.000000Z"),
+        ["user", "token"]
+    );
     assert_eq!(reports("300", "garbage"), ["user", "token", "paging-user"]);
     assert!(reports("garbage", "garbage").is_empty());
 }

@@ -62,7 +62,11 @@ fn every_recorded_field_is_mapped_or_ignored_with_a_reason() {
         tally.users,
         tally.statuses,
     );
-    assert!(tally.unmapped.is_empty(), "neither mapped nor ignored: {:#?}", tally.unmapped);
+    assert!(
+        tally.unmapped.is_empty(),
+        "neither mapped nor ignored: {:#?}",
+        tally.unmapped
+    );
     assert!(tally.answers >= 60 && tally.users >= 1_000 && tally.statuses >= 500);
 }
 
@@ -96,7 +100,14 @@ fn covering<'n>(network: &'n Network, recording: &Recording) -> Option<(&'n Quer
     Some((network.query(name)?, id.to_owned()))
 }
 
-fn read(network: &Network, query: &Query, recording: &Recording, id: String, body: &str, status: u16) -> Reading {
+fn read(
+    network: &Network,
+    query: &Query,
+    recording: &Recording,
+    id: String,
+    body: &str,
+    status: u16,
+) -> Reading {
     let mut base = recording.url.clone();
     base.set_path("/");
     base.set_query(None);
@@ -131,7 +142,14 @@ fn check_answer(network: &Network, recording: &Recording, tally: &mut Tally) {
     else {
         return;
     };
-    let reading = read(network, query, recording, id, &recording.body, recording.status);
+    let reading = read(
+        network,
+        query,
+        recording,
+        id,
+        &recording.body,
+        recording.status,
+    );
     let context = format!("{} {}", recording.cassette, recording.url);
     tally.answers += 1;
     tally.queries.insert(query.name.to_string());
@@ -139,13 +157,25 @@ fn check_answer(network: &Network, recording: &Recording, tally: &mut Tally) {
         assert!(!reading.outcome.is_success(), "{context}");
         return;
     }
-    assert!(reading.outcome.is_success(), "{context}: {} {}", reading.outcome, reading.reason);
+    assert!(
+        reading.outcome.is_success(),
+        "{context}: {} {}",
+        reading.outcome,
+        reading.reason
+    );
     assert_eq!(reading.mended, 0, "{context}");
     let body: Value = serde_json::from_str(&recording.body).unwrap();
     let expected = body.as_array().map_or(1, Vec::len);
     assert_eq!(reading.items as usize, expected, "{context}");
-    let has_next = recording.headers.get("link").is_some_and(|link| link.contains("rel=\"next\""));
-    assert_eq!(reading.next.is_some(), has_next && query.pages_max > 1, "{context}");
+    let has_next = recording
+        .headers
+        .get("link")
+        .is_some_and(|link| link.contains("rel=\"next\""));
+    assert_eq!(
+        reading.next.is_some(),
+        has_next && query.pages_max > 1,
+        "{context}"
+    );
 }
 
 /// Every user and every post, wherever they stand.
@@ -183,9 +213,24 @@ fn check_entity(
 ) {
     for path in network.unmapped(kind, value).unwrap() {
         let example = format!("{} {}", recording.cassette, recording.url);
-        tally.unmapped.entry(format!("{kind} {path}")).or_insert(example);
+        tally
+            .unmapped
+            .entry(format!("{kind} {path}"))
+            .or_insert(example);
     }
     let query = network.query(query).unwrap();
-    let reading = read(network, query, recording, "0".to_owned(), &value.to_string(), 200);
-    assert_eq!((reading.outcome, reading.mended), (OutcomeCode::Ok, 0), "{} {value}", recording.cassette);
+    let reading = read(
+        network,
+        query,
+        recording,
+        "0".to_owned(),
+        &value.to_string(),
+        200,
+    );
+    assert_eq!(
+        (reading.outcome, reading.mended),
+        (OutcomeCode::Ok, 0),
+        "{} {value}",
+        recording.cassette
+    );
 }

@@ -35,7 +35,12 @@ pub(crate) fn subject(kind: &str, id: &str) -> Identity {
     }
 }
 
-pub(crate) fn plan(network: &Network, query: &str, page: Page<'_>, authenticated: bool) -> RequestPlan {
+pub(crate) fn plan(
+    network: &Network,
+    query: &str,
+    page: Page<'_>,
+    authenticated: bool,
+) -> RequestPlan {
     let query = network.query(query).unwrap();
     let identity = subject(&query.kind, "7");
     let ask = Ask {

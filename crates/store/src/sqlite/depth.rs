@@ -96,7 +96,7 @@ impl Work<'_> {
         if let Some(depth) = self.depths.get(&key) {
             return Ok(*depth);
         }
-        let depth = if self.fresh.contains(&key) {
+        let depth = if self.fresh.contains_key(&key) {
             None
         } else {
             self.connection

@@ -4,6 +4,10 @@ use crate::{StoreError, StoreErrorKind};
 use rusqlite::ErrorCode;
 
 /// Says what SQLite's refusal means for the user.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an error is handed over where it is mapped"
+)]
 pub(super) fn refused(error: rusqlite::Error) -> StoreError {
     let code = error.sqlite_error_code();
     let (kind, advice) = match code {

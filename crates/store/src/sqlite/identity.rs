@@ -1,6 +1,6 @@
 //! From what an answer calls an object to the object's key.
 
-use super::work::Work;
+use super::work::{Fresh, Work};
 use crate::StoreError;
 use kittiwake_model::{Identity, Key, Reference};
 use rusqlite::params;
@@ -13,7 +13,7 @@ const STABLE_REFRESH_US: i64 = 24 * 3_600 * 1_000_000;
 #[derive(Clone, Copy)]
 struct Id<'a> {
     alias: &'a str,
-    id: &'a str,
+    text: &'a str,
     host: &'a str,
     movable: bool,
 }
@@ -34,7 +34,7 @@ struct IdRow {
 fn ids_of(identity: &Identity) -> impl Iterator<Item = Id<'_>> {
     let canonical = identity.canonical.as_deref().map(|id| Id {
         alias: "",
-        id,
+        text: id,
         host: "",
         movable: false,
     });
@@ -42,7 +42,7 @@ fn ids_of(identity: &Identity) -> impl Iterator<Item = Id<'_>> {
         .into_iter()
         .chain(identity.aliases.iter().map(|alias| Id {
             alias: &alias.name,
-            id: &alias.id,
+            text: &alias.id,
             host: &alias.host,
             movable: alias.movable,
         }))
@@ -68,9 +68,7 @@ impl Work<'_> {
                 }),
             Reference::Identity(identity) => {
                 let key = self.resolve(identity, None)?;
-                if self.fresh.contains(&key) {
-                    self.mark_pending(key)?;
-                }
+                self.mark_pending(key)?;
                 Ok(key)
             }
         }
@@ -79,10 +77,13 @@ impl Work<'_> {
     /// Remembers an object that is named and not described. For a key of this transaction only:
     /// an older one was either described or marked when it was made.
     pub(super) fn mark_pending(&mut self, key: i64) -> Result<(), StoreError> {
-        let table = self.table_of(key)?;
-        if self.is_described(table, key)? {
+        let Some(fresh) = self.fresh.get_mut(&key) else {
+            return Ok(());
+        };
+        if fresh.is_described || fresh.is_pending {
             return Ok(());
         }
+        fresh.is_pending = true;
         self.execute(
             "INSERT OR IGNORE INTO pending(key, first_seen_us) VALUES (?1, ?2)",
             params![key, self.at_us()],
@@ -114,9 +115,18 @@ impl Work<'_> {
         }
         let mut found: Vec<i64> = known_as.into_iter().collect();
         let mut has_stable = false;
-        for id in ids_of(identity).filter(|id| !id.movable) {
+        let mut missing: Vec<Id<'_>> = Vec::new();
+        for id in ids_of(identity) {
+            if id.movable {
+                missing.push(id);
+                continue;
+            }
             has_stable = true;
-            for row in self.stable_rows(identity, id)? {
+            let rows = self.stable_rows(identity, id)?;
+            if rows.is_empty() {
+                missing.push(id);
+            }
+            for row in rows {
                 found.push(row.key);
                 self.refresh_stable(identity, id, &row)?;
             }
@@ -139,8 +149,8 @@ impl Work<'_> {
             }
         };
         // A bare handle tells nothing new about who holds it.
-        if !(by_name_only && !self.fresh.contains(&key)) {
-            self.add_ids(identity, key)?;
+        if !by_name_only || self.fresh.contains_key(&key) {
+            self.add_ids(identity, &missing, key)?;
         }
         self.identities.insert(identity.clone(), key);
         Ok(key)
@@ -164,7 +174,7 @@ impl Work<'_> {
     fn new_key(&mut self, identity: &Identity) -> i64 {
         let key = self.memory.next_key;
         self.memory.next_key += 1;
-        self.fresh.insert(key);
+        self.fresh.insert(key, Fresh::default());
         self.kinds
             .insert(key, (identity.network.clone(), identity.kind.clone()));
         key
@@ -181,7 +191,7 @@ impl Work<'_> {
                 &*identity.network,
                 &*identity.kind,
                 id.alias,
-                id.id,
+                id.text,
                 id.host
             ],
             |row| {
@@ -215,7 +225,7 @@ impl Work<'_> {
                 &*identity.network,
                 &*identity.kind,
                 id.alias,
-                id.id,
+                id.text,
                 id.host,
                 row.key,
                 at_us
@@ -237,7 +247,7 @@ impl Work<'_> {
                 &*identity.network,
                 &*identity.kind,
                 id.alias,
-                id.id,
+                id.text,
                 id.host
             ])?;
             if let Some(row) = rows.next()? {
@@ -251,7 +261,10 @@ impl Work<'_> {
     }
 
     /// Writes the ids that the store lacks, and who holds the movable ones now.
-    fn add_ids(&self, identity: &Identity, key: i64) -> Result<(), StoreError> {
+    fn add_ids(&self, identity: &Identity, ids: &[Id<'_>], key: i64) -> Result<(), StoreError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO ids(network, type, alias, id, host, key, canonical, movable,
                              first_seen_us, last_seen_us)
@@ -261,12 +274,12 @@ impl Work<'_> {
              WHERE movable AND (excluded.first_seen_us < first_seen_us
                                 OR excluded.last_seen_us > last_seen_us)",
         )?;
-        for id in ids_of(identity) {
+        for id in ids {
             statement.execute(params![
                 &*identity.network,
                 &*identity.kind,
                 id.alias,
-                id.id,
+                id.text,
                 id.host,
                 key,
                 id.is_canonical(),

@@ -2,7 +2,7 @@
 
 use super::error::refused;
 use super::migrate::{self, Migration};
-use super::{open, spawn};
+use super::open;
 use crate::ledger::{Acquired, BudgetUsage, Carry, Closing, Spent, Want, ask_again_at};
 use crate::{StoreError, StoreErrorKind};
 use kittiwake_model::{BudgetId, Grant, LimitTime, Window};
@@ -10,16 +10,12 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::Path;
-use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
 
 /// "KitL": marks the file as ours.
 const APPLICATION_ID: i32 = 0x4B69_744C;
 /// Other processes may be waiting for the disk while they hold the file.
 const BUSY_WAIT: Duration = Duration::from_secs(30);
-/// Calls that may wait at once, and that share one transaction.
-const WAITING_MAX: usize = 64;
 /// Rows of budgets that nobody uses any more are dropped once this many grants were made since.
 const GRANTS_KEPT_MAX: i64 = 1_000_000;
 /// Grants and names of this process that it remembers as its own.
@@ -50,7 +46,7 @@ CREATE TABLE blocks(budget TEXT PRIMARY KEY, until_us INTEGER NOT NULL) WITHOUT 
 /// holds the file against other processes.
 #[derive(Debug)]
 pub(crate) struct LedgerFile {
-    connection: Connection,
+    pub(super) connection: Connection,
     /// Grants that were given out through this connection and are not closed.
     own: RefCell<HashSet<i64>>,
     /// The names under which this process has asked.
@@ -58,9 +54,9 @@ pub(crate) struct LedgerFile {
 }
 
 impl LedgerFile {
-    fn open(path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         make_folder(path)?;
-        open::check_file(path, super::OpenMode::Crawl)?;
+        open::check_form(path, super::OpenMode::Crawl)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -436,101 +432,4 @@ fn make_folder(path: &Path) -> Result<(), StoreError> {
             format!("the folder {} cannot be made: {error}", folder.display()),
         )
     })
-}
-
-/// What a job leaves behind: its own failure, if any, and how to tell its caller.
-type Done = (Option<StoreError>, Box<dyn FnOnce(Result<(), StoreError>)>);
-type Job = Box<dyn FnOnce(&LedgerFile) -> Done + Send>;
-
-/// The thread that owns the file's connection; calls that wait together share one transaction
-/// and so one write to the disk.
-#[derive(Debug)]
-pub(crate) struct LedgerThread {
-    jobs: Option<mpsc::Sender<Job>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl LedgerThread {
-    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
-        let file = LedgerFile::open(path)?;
-        let (sender, jobs) = mpsc::channel(WAITING_MAX);
-        Ok(Self {
-            jobs: Some(sender),
-            thread: Some(spawn("ledger", move || run(&file, jobs))?),
-        })
-    }
-
-    pub(crate) async fn call<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&LedgerFile) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let Some(jobs) = &self.jobs else {
-            return Err(StoreError::closed());
-        };
-        let (answer, answered) = oneshot::channel();
-        let job: Job = Box::new(move |file| {
-            let outcome = work(file);
-            let failure = outcome.as_ref().err().cloned();
-            let reply = move |committed: Result<(), StoreError>| {
-                let _ = answer.send(match outcome {
-                    // A caller hears of its own failure rather than of another's.
-                    Err(error) => Err(error),
-                    Ok(value) => committed.map(|()| value),
-                });
-            };
-            (failure, Box::new(reply))
-        });
-        if jobs.send(job).await.is_err() {
-            return Err(StoreError::closed());
-        }
-        answered.await.map_err(|_| StoreError::closed())?
-    }
-}
-
-impl Drop for LedgerThread {
-    fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the ledger's thread has panicked");
-        }
-    }
-}
-
-fn run(file: &LedgerFile, mut jobs: mpsc::Receiver<Job>) {
-    while let Some(first) = jobs.blocking_recv() {
-        let mut group = vec![first];
-        while group.len() < WAITING_MAX
-            && let Ok(next) = jobs.try_recv()
-        {
-            group.push(next);
-        }
-        serve(file, group);
-    }
-}
-
-fn serve(file: &LedgerFile, group: Vec<Job>) {
-    let begun = file.connection.execute_batch("BEGIN IMMEDIATE");
-    let mut replies = Vec::with_capacity(group.len());
-    let mut failure = begun.err().map(refused);
-    for job in group {
-        // Even when the transaction could not begin, the callers have to be told; their work
-        // fails or is undone with it.
-        let (failed, reply) = job(file);
-        // What contradicts itself has written nothing and spoils nothing.
-        let failed = failed.filter(|error| error.kind() != StoreErrorKind::Invalid);
-        failure = failure.or(failed);
-        replies.push(reply);
-    }
-    let committed = match failure {
-        None => file.connection.execute_batch("COMMIT").map_err(refused),
-        Some(error) => Err(error),
-    };
-    if committed.is_err() && !file.connection.is_autocommit() {
-        let _ = file.connection.execute_batch("ROLLBACK");
-    }
-    for reply in replies {
-        reply(committed.clone());
-    }
 }

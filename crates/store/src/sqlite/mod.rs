@@ -7,6 +7,7 @@ mod identity;
 pub(crate) mod ledger;
 #[cfg(test)]
 mod ledger_simulation;
+pub(crate) mod ledger_thread;
 mod links;
 mod merge_keys;
 mod migrate;
@@ -52,28 +53,27 @@ impl SqliteStore {
 
     fn open_inner(path: &Path, mode: OpenMode) -> Result<Self, StoreError> {
         open::check_file(path, mode)?;
-        let mut store = Self {
-            requests: None,
-            questions: None,
-            threads: Vec::new(),
-            _lock: None,
-        };
+        let mut threads = Vec::new();
+        let mut requests = None;
+        let mut lock = None;
         if mode == OpenMode::Crawl {
-            store._lock = Some(open::lock(path)?);
+            lock = Some(open::lock(path)?);
             let writer = writer::Writer::new(open::writer(path)?)?;
-            let (sender, requests) = mpsc::channel(writer::WAITING_MAX);
-            store.requests = Some(sender);
-            store
-                .threads
-                .push(spawn("store-writer", move || writer.run(requests))?);
+            let (sender, receiver) = mpsc::channel(writer::WAITING_MAX);
+            requests = Some(sender);
+            threads.push(spawn("store-writer", move || writer.run(receiver))?);
         }
         let connection = open::reader(path)?;
-        let (sender, questions) = mpsc::channel(read::WAITING_MAX);
-        store.questions = Some(sender);
-        store.threads.push(spawn("store-reader", move || {
-            read::run(&connection, questions)
+        let (questions, receiver) = mpsc::channel(read::WAITING_MAX);
+        threads.push(spawn("store-reader", move || {
+            read::run(&connection, receiver);
         })?);
-        Ok(store)
+        Ok(Self {
+            requests,
+            questions: Some(questions),
+            threads,
+            _lock: lock,
+        })
     }
 
     async fn write(&self, commits: Vec<Commit>) -> Result<Vec<CommitReport>, StoreError> {
@@ -148,7 +148,7 @@ impl Store for SqliteStore {
         after: Option<(Key, Name)>,
         limit: usize,
     ) -> StoreFuture<'_, Vec<FrontierRow>> {
-        Box::pin(self.ask(move |connection| read::frontier(connection, after, limit)))
+        Box::pin(self.ask(move |connection| read::frontier(connection, after.as_ref(), limit)))
     }
 
     fn tasks(&self, tasks: Vec<(Key, Name)>) -> StoreFuture<'_, Vec<Option<TaskRecord>>> {

@@ -30,18 +30,14 @@ impl ObjectSql {
         };
         for table in Table::ALL {
             let name = table.name();
-            let columns: String = table
-                .columns()
-                .iter()
-                .map(|column| format!("{}, ", column.name))
-                .collect();
+            let list = |form: fn(&str) -> String| -> String {
+                let columns = table.columns().iter();
+                columns.map(|column| form(column.name)).collect()
+            };
+            let columns = list(|column| format!("{column}, "));
+            let updates = list(|column| format!("{column} = excluded.{column}, "));
             let places: Vec<String> = (1..=table.columns().len() + 3)
                 .map(|place| format!("?{place}"))
-                .collect();
-            let updates: String = table
-                .columns()
-                .iter()
-                .map(|column| format!("{0} = excluded.{0}, ", column.name))
                 .collect();
             sql.select.insert(
                 *table,
@@ -106,13 +102,23 @@ impl Work<'_> {
                 &object.identity.kind,
                 object.table,
             )?;
-            let groups = self.observed_groups(object.table, &object.groups, keys)?;
-            if !groups.is_empty() {
-                self.write_groups(object.table, key, groups)?;
-            } else if self.fresh.contains(&key) {
-                self.mark_pending(key)?;
+            let merges = self.report.merged.len();
+            let mut groups = self.observed_groups(object.table, &object.groups, keys)?;
+            // What a field names may have proved two keys to be one.
+            let key = self.memory.follow(key);
+            if self.report.merged.len() > merges {
+                self.follow_references(&mut groups);
             }
-            self.write_standing(object.table, key, object.standing)?;
+            // What nobody has met before cannot have been gone before.
+            let is_new = self.fresh.contains_key(&key);
+            if groups.is_empty() {
+                self.mark_pending(key)?;
+            } else {
+                self.write_groups(object.table, key, groups)?;
+            }
+            if object.standing != Standing::Present || !is_new {
+                self.write_standing(object.table, key, object.standing)?;
+            }
             if object.standing == Standing::Present {
                 written.insert(key, &object.groups);
             }
@@ -174,6 +180,14 @@ impl Work<'_> {
         };
         let mut groups = record::decode(table, record).map_err(|error| unreadable(key, &error))?;
         // Columns are rewritten when keys are merged; what is inside JSON is followed here.
+        self.follow_references(&mut groups);
+        Ok(Some(groups))
+    }
+
+    fn follow_references(&self, groups: &mut Groups) {
+        if self.memory.merged.is_empty() {
+            return;
+        }
         for group in groups.values_mut() {
             for value in group.fields.values_mut() {
                 if let Value::Object(Reference::Key(key)) = value {
@@ -181,7 +195,6 @@ impl Work<'_> {
                 }
             }
         }
-        Ok(Some(groups))
     }
 
     /// Merges an observation into the object's row.
@@ -191,10 +204,20 @@ impl Work<'_> {
         key: i64,
         observed: Groups,
     ) -> Result<(), StoreError> {
-        let known = self.read_groups(table, key)?;
+        let fresh = self.fresh.get(&key).copied();
+        let known = match fresh {
+            Some(fresh) if !fresh.is_described => None,
+            _ => self.read_groups(table, key)?,
+        };
         let Some(mut groups) = known else {
             self.put_groups(table, key, &observed)?;
-            self.execute("DELETE FROM pending WHERE key = ?1", [key])?;
+            if fresh.is_none_or(|fresh| fresh.is_pending) {
+                self.execute("DELETE FROM pending WHERE key = ?1", [key])?;
+            }
+            if let Some(fresh) = self.fresh.get_mut(&key) {
+                fresh.is_described = true;
+                fresh.is_pending = false;
+            }
             self.report.rows_new += 1;
             return Ok(());
         };

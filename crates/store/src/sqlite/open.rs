@@ -28,13 +28,21 @@ pub(super) struct CrawlLock {
     _file: File,
 }
 
-/// Checks what lies at `path` before SQLite touches it.
+/// Checks what lies at `path` before it is opened.
 pub(super) fn check_file(path: &Path, mode: OpenMode) -> Result<(), StoreError> {
+    if check_form(path, mode)? {
+        check_owner(path, mode)?;
+    }
+    Ok(())
+}
+
+/// Checks that there is a database, or nothing yet; says whether there is one.
+pub(super) fn check_form(path: &Path, mode: OpenMode) -> Result<bool, StoreError> {
     let mut file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return match mode {
-                OpenMode::Crawl => check_folder(path),
+                OpenMode::Crawl => check_folder(path).map(|()| false),
                 OpenMode::Read => Err(StoreError::new(
                     StoreErrorKind::Missing,
                     "there is no such file; check the name",
@@ -64,11 +72,30 @@ pub(super) fn check_file(path: &Path, mode: OpenMode) -> Result<(), StoreError> 
         ));
     }
     match (head.is_empty(), mode) {
-        (true, OpenMode::Crawl) => Ok(()),
+        (true, OpenMode::Crawl) => Ok(false),
         (true, OpenMode::Read) => Err(not_ours("it is empty")),
-        (false, _) if head == SQLITE_MAGIC => Ok(()),
+        (false, _) if head == SQLITE_MAGIC => Ok(true),
         (false, _) => Err(not_ours("it is not a kittiwake file")),
     }
+}
+
+/// Looks whose database it is before anything is made beside it.
+fn check_owner(path: &Path, mode: OpenMode) -> Result<(), StoreError> {
+    let connection = unlocked(path)?;
+    match check_ownership(&connection, mode) {
+        // Whether it can be read after all is tried later.
+        Err(error) if error.kind() == StoreErrorKind::Denied => Ok(()),
+        other => other,
+    }
+}
+
+/// A connection that creates nothing. It may write where that is allowed, so that the last one
+/// out can tidy up the log of a crawl that was killed; SQLite itself falls back to reading.
+fn unlocked(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(refused)?;
+    connection.busy_timeout(BUSY_WAIT).map_err(refused)?;
+    Ok(connection)
 }
 
 fn check_folder(path: &Path) -> Result<(), StoreError> {
@@ -164,11 +191,7 @@ pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
 
 /// A connection that reads, beside a writer or alone.
 pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
-    // Opened for writing where that is allowed, so that the last one out can tidy up the log of
-    // a crawl that was killed; SQLite itself falls back to reading. Nothing is ever created.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(refused)?;
-    connection.busy_timeout(BUSY_WAIT).map_err(refused)?;
+    let connection = unlocked(path)?;
     let connection = match check_ownership(&connection, OpenMode::Read) {
         Err(error) if error.kind() == StoreErrorKind::Denied => immutable(path)?,
         Err(error) => return Err(error),

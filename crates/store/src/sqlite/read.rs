@@ -38,10 +38,10 @@ fn frontier_row(row: &Row<'_>) -> rusqlite::Result<FrontierRow> {
 
 pub(super) fn frontier(
     connection: &Connection,
-    after: Option<(Key, Name)>,
+    after: Option<&(Key, Name)>,
     limit: usize,
 ) -> Result<Vec<FrontierRow>, StoreError> {
-    let (subject, robot) = match &after {
+    let (subject, robot) = match after {
         Some((subject, robot)) => (subject.0, &**robot),
         None => (i64::MIN, ""),
     };

@@ -96,6 +96,18 @@ impl Work<'_> {
     }
 
     fn close_spell(&self, key: i64) -> Result<(), StoreError> {
+        // Looked up first: nearly nobody has a spell, and an update that may touch several rows
+        // of such a table is costly even when it touches none.
+        let has_spell = self
+            .connection
+            .prepare_cached(
+                "SELECT 1 FROM invalid_users
+                 WHERE key = ?1 AND from_us < ?2 AND (until_us IS NULL OR until_us > ?2)",
+            )?
+            .exists(params![key, self.at_us()])?;
+        if !has_spell {
+            return Ok(());
+        }
         self.execute(
             "UPDATE invalid_users SET until_us = ?2
              WHERE key = ?1 AND from_us < ?2 AND (until_us IS NULL OR until_us > ?2)",

@@ -46,6 +46,22 @@ fn object_view(table: Table) -> String {
     sql
 }
 
+fn query_log_view() -> String {
+    format!(
+        "SELECT id, query, (SELECT group_concat({}, ' ') FROM json_each(subjects)) \
+                 AS subjects, target, cursor, credential, node, status, outcome, reason, \
+                 {} AS at, {} AS scheduled, {} AS sent, {} AS answered, {} AS committed, budgets, \
+                 rank_us, seed_us, bytes, mended, rows_new, rows_changed, definition \
+                 FROM query_log",
+        id("json_each.value"),
+        iso("at_us"),
+        iso("scheduled_us"),
+        iso("sent_us"),
+        iso("answered_us"),
+        iso("committed_us")
+    )
+}
+
 /// All views: name and query.
 pub(super) fn views() -> Vec<(&'static str, String)> {
     let seen = |table: &str| {
@@ -95,22 +111,7 @@ pub(super) fn views() -> Vec<(&'static str, String)> {
                 iso("frontier.due_us")
             ),
         ),
-        (
-            "query_log_view",
-            format!(
-                "SELECT id, query, (SELECT group_concat({}, ' ') FROM json_each(subjects)) \
-                 AS subjects, target, cursor, credential, node, status, outcome, reason, \
-                 {} AS at, {} AS scheduled, {} AS sent, {} AS answered, {} AS committed, budgets, \
-                 rank_us, seed_us, bytes, mended, rows_new, rows_changed, definition \
-                 FROM query_log",
-                id("json_each.value"),
-                iso("at_us"),
-                iso("scheduled_us"),
-                iso("sent_us"),
-                iso("answered_us"),
-                iso("committed_us")
-            ),
-        ),
+        ("query_log_view", query_log_view()),
         (
             "invalid_users_view",
             format!(

@@ -127,6 +127,13 @@ impl HandOnList {
     }
 }
 
+/// What was written of a key that was given away in the same transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Fresh {
+    pub is_described: bool,
+    pub is_pending: bool,
+}
+
 /// One transaction in progress.
 pub(super) struct Work<'a> {
     pub connection: &'a Connection,
@@ -140,8 +147,9 @@ pub(super) struct Work<'a> {
     pub depths: HashMap<i64, Option<u32>>,
     /// Network and type of keys, as far as they were needed.
     pub kinds: HashMap<i64, (Name, Name)>,
-    /// Keys that were given away in this transaction: they have no rows that it did not write.
-    pub fresh: HashSet<i64>,
+    /// Keys that were given away in this transaction, and what it has written of them: nothing
+    /// about them has to be looked up that is known from here.
+    pub fresh: HashMap<i64, Fresh>,
     pub hand_on: VecDeque<HandOn>,
     /// Relation steps that this transaction may still make.
     pub steps_left: usize,
@@ -163,7 +171,7 @@ impl<'a> Work<'a> {
             identities: HashMap::new(),
             depths: HashMap::new(),
             kinds: HashMap::new(),
-            fresh: HashSet::new(),
+            fresh: HashMap::new(),
             hand_on: VecDeque::new(),
             steps_left: steps_max,
             sql,

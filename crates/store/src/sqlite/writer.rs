@@ -205,3 +205,60 @@ fn now_us() -> i64 {
             i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::migrate::{MIGRATIONS, migrate};
+    use super::*;
+
+    fn writer() -> Writer {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, 1, MIGRATIONS).unwrap();
+        Writer::new(connection).unwrap()
+    }
+
+    fn commit(writer: &mut Writer) -> Result<Vec<Vec<CommitReport>>, StoreError> {
+        let commit = Commit {
+            raw: None,
+            run: Some(kittiwake_model::RunUpdate::End {
+                run: 1,
+                end: kittiwake_model::RunEnd {
+                    ended: kittiwake_model::RealTime(1),
+                    reason: String::new(),
+                },
+            }),
+            ..Commit::default()
+        };
+        writer.write(&[vec![commit]])
+    }
+
+    #[test]
+    fn after_a_failure_that_leaves_doubt_nothing_more_is_written() {
+        let mut writer = writer();
+        commit(&mut writer).unwrap();
+        // The commit fails, and what the file holds cannot be read again either.
+        writer
+            .connection
+            .execute_batch("DROP TABLE runs; DROP TABLE key_merges")
+            .unwrap();
+        assert!(commit(&mut writer).is_err());
+        let error = commit(&mut writer).unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Poisoned);
+        assert!(error.to_string().contains("start again"), "{error}");
+    }
+
+    #[test]
+    fn after_a_failure_that_was_undone_writing_goes_on() {
+        let mut writer = writer();
+        writer
+            .connection
+            .execute_batch("ALTER TABLE runs RENAME TO away")
+            .unwrap();
+        assert!(commit(&mut writer).is_err());
+        writer
+            .connection
+            .execute_batch("ALTER TABLE away RENAME TO runs")
+            .unwrap();
+        commit(&mut writer).unwrap();
+    }
+}

@@ -3,8 +3,8 @@
 use super::{Inspect, TextRows};
 use kittiwake_model::{
     Alias, Commit, CommitReport, Discovery, Expansion, Follow, Group, Identity, Key, Link,
-    LinkTable, LogRow, Name, Object, OutcomeCode, RealTime, Reference, RobotFiling, Standing,
-    Table, Value, WorldTime,
+    LinkTable, LogRow, Name, Object, Outcome, OutcomeCode, RealTime, Reference, RobotFiling,
+    Standing, Table, Value, WorldTime,
 };
 use std::sync::Arc;
 
@@ -290,4 +290,25 @@ pub(super) async fn number(store: &dyn Inspect, sql: &str) -> i64 {
 /// The canonical id of the key that an expression gives.
 pub(super) fn id_of(expression: &str) -> String {
     format!("(SELECT min(id) FROM ids WHERE ids.key = {expression} AND alias = '')")
+}
+
+pub(super) fn outcome(subject: Key, code: OutcomeCode) -> Outcome {
+    Outcome {
+        subject,
+        query: "profile".into(),
+        code,
+        reason: "http".to_owned(),
+    }
+}
+
+pub(super) async fn tell(store: &dyn Inspect, at_us: i64, subject: Key, code: OutcomeCode) {
+    commit(
+        store,
+        Commit {
+            outcomes: vec![outcome(subject, code)],
+            log: Some(log_row("profile")),
+            ..at(at_us)
+        },
+    )
+    .await;
 }

@@ -1,6 +1,9 @@
 //! Depths and filing: the result is that of a breadth-first search, whatever the order.
 
-use super::build::*;
+use super::build::{
+    SeedOnFailure, Seeded, With, at, card, commit, drain, follows, id_of, number, of_kind, rules,
+    seed, select, unnamed, user,
+};
 use super::{Inspect, Make};
 use kittiwake_model::{Commit, Expansion, Identity, RobotFiling};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -24,9 +27,7 @@ impl Graph {
             .map(|_| (random.below(nodes), random.below(nodes)))
             .filter(|(from, to)| from != to)
             .collect();
-        let seeds = (0..1 + random.below(2))
-            .map(|_| random.below(nodes))
-            .collect();
+        let seeds = (0..=random.below(2)).map(|_| random.below(nodes)).collect();
         Self {
             nodes,
             edges,

@@ -1,7 +1,10 @@
 //! Identity: canonical ids and stable aliases name one object, movable aliases only hint.
 
 use super::Make;
-use super::build::*;
+use super::build::{
+    With, at, card, commit, follows, id_of, key, link, number, object, of_kind, post, seed, select,
+    unnamed, user,
+};
 use kittiwake_model::{Commit, Identity, Key, Object, Reference, Table};
 
 async fn key_of_seed(store: &dyn super::Inspect, identity: &Identity) -> Key {
@@ -30,7 +33,7 @@ pub async fn an_object_is_found_by_every_stable_id(make: Make<'_>) {
     }
     // The same local id of another type, another host, another network is another object.
     let mut elsewhere = unnamed("user").local("1");
-    elsewhere.aliases[0].host = "other.social".to_owned();
+    elsewhere.aliases[0].host = String::from("other.social");
     let mut other_network = whole.clone();
     other_network.network = "lemmy".into();
     for other in [

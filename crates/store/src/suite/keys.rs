@@ -1,6 +1,9 @@
 //! Keys that turn out to be one object.
 
-use super::build::*;
+use super::build::{
+    SeedOnFailure, Seeded, With, at, card, cell, commit, follows, id_of, key, link, log_row,
+    number, of_kind, post, rules, seed, select, unnamed, user,
+};
 use super::{Inspect, Make, TextRows};
 use kittiwake_model::{
     Commit, Cursor, CursorState, Filed, FrontierRow, Identity, Key, Link, LinkTable, Object,

@@ -1,6 +1,9 @@
 //! Objects: what was observed is kept, in whatever order it comes.
 
-use super::build::*;
+use super::build::{
+    SeedOnFailure, Seeded, With, at, card, cell, commit, group, id_of, key, link, log_row,
+    named_value, number, object, of_kind, post, select, text, user,
+};
 use super::{Inspect, Make, TextRows};
 use kittiwake_model::clock::LATEST_US;
 use kittiwake_model::{Commit, Key, Object, Table, Value, WorldTime};
@@ -54,7 +57,7 @@ pub async fn the_log_keeps_every_field(make: Make<'_>) {
     let alice = key(&*store, &user("alice")).await;
     let mut log = log_row("timeline");
     log.subjects = vec![alice];
-    log.cursor = "max_id=9".to_owned();
+    log.cursor = String::from("max_id=9");
     log.bytes = u64::MAX;
     commit(
         &*store,
@@ -131,7 +134,7 @@ fn observation(random: &mut Seeded, at_us: i64) -> Commit {
         of_kind("status", ["s1", "s2"][random.below(2)]),
         vec![
             group("content", &content),
-            group("counts", &counts[..1 + random.below(2)]),
+            group("counts", &counts[..=random.below(2)]),
         ],
     );
     let shown = ["A", "B"][random.below(2)];

@@ -51,6 +51,8 @@ fn a_file_that_is_not_ours_is_refused_and_left_alone() {
         refused(read(path), StoreErrorKind::NotOurs, path);
         assert_eq!(std::fs::read(path).unwrap(), before, "{}", path.display());
     }
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(left.len(), 5, "nothing was made beside them: {left:?}");
     refused(crawl(folder.path()), StoreErrorKind::NotOurs, folder.path());
     refused(read(folder.path()), StoreErrorKind::NotOurs, folder.path());
 }

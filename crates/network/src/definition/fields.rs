@@ -1,0 +1,282 @@
+//! `[types.….fields.…]`: what is kept of an object.
+
+use super::source::{Placed, Section};
+use super::types::{Types, read_at, read_pick, read_target};
+use super::{keys, named_sections};
+use crate::path::parse_alternatives;
+use crate::shape::{FieldKind, FieldRule, GroupRule, ReadDepth, TreeBuilder};
+use crate::time::{TimeFormat, is_pattern};
+use kittiwake_model::{ColumnKind, Table};
+use std::ops::Range;
+
+pub(super) fn read_groups(
+    section: &Section<'_, '_>,
+    types: &Types,
+    table: Option<Table>,
+    builder: &mut TreeBuilder,
+) -> Vec<GroupRule> {
+    let Some(fields) = section.table("fields") else {
+        return Vec::new();
+    };
+    let mut groups: Vec<GroupRule> = Vec::new();
+    for (name, _, group) in named_sections(section, "fields") {
+        let mut rules = Vec::new();
+        for entry in group.entries() {
+            let is_known = groups
+                .iter()
+                .flat_map(|group| &group.fields)
+                .any(|field| *field.name == *entry.name);
+            if is_known {
+                let message = format!("the field `{}` is in two groups", entry.name);
+                fields.report(&entry.span, message, "keep it in one");
+            }
+            let shorthand = entry.text.as_ref();
+            let field = Field {
+                name: &entry.name,
+                span: &entry.span,
+                section: entry.section.as_ref(),
+                shorthand,
+                group: &group,
+                is_table_known: table.is_some(),
+                column: table
+                    .and_then(|table| table.column(&entry.name))
+                    .map(|column| column.kind),
+            };
+            rules.extend(field.read(types, builder));
+        }
+        groups.push(GroupRule {
+            name,
+            fields: rules,
+        });
+    }
+    groups
+}
+
+/// One field as it is being read.
+struct Field<'a, 's, 't> {
+    name: &'a str,
+    span: &'a Range<usize>,
+    section: Option<&'a Section<'s, 't>>,
+    shorthand: Option<&'a Placed<String>>,
+    group: &'a Section<'s, 't>,
+    is_table_known: bool,
+    /// What the table's column of this name holds, if there is one.
+    column: Option<ColumnKind>,
+}
+
+impl Field<'_, '_, '_> {
+    fn read(&self, types: &Types, builder: &mut TreeBuilder) -> Option<FieldRule> {
+        let path = match (self.shorthand, self.section) {
+            (Some(text), _) => text.clone(),
+            (None, Some(section)) => {
+                section.expect_keys(keys::FIELD);
+                section.need_text("path", "path = \".name\"")?
+            }
+            (None, None) => {
+                let message = format!("the field `{}` must be a path or a table", self.name);
+                let help = format!(
+                    "write `{} = {{ path = \".x\", kind = \"text\" }}`",
+                    self.name
+                );
+                self.group.report(self.span, message, help);
+                return None;
+            }
+        };
+        if self.section.is_some_and(|section| section.has("type")) {
+            return self.read_reference(&path, types, builder);
+        }
+        let kind = self.kind()?;
+        let depth = match kind {
+            FieldKind::Json => ReadDepth::Whole,
+            _ => ReadDepth::Value,
+        };
+        let pick = read_pick(self.group, builder, &path, depth)?;
+        self.check_column(&kind);
+        Some(FieldRule {
+            name: self.name.into(),
+            pick,
+            kind,
+        })
+    }
+
+    fn kind(&self) -> Option<FieldKind> {
+        let section = self.section;
+        if let Some(section) = section {
+            for key in ["shape", "alias", "link", "at"] {
+                if section.has(key) {
+                    let message = format!("`{key}` has no meaning without `type`");
+                    section.report(
+                        &section.span_of(key),
+                        message,
+                        "write `type = \"…\"`, or leave it out",
+                    );
+                }
+            }
+        }
+        let word = section.and_then(|section| section.text("kind"));
+        let word = word
+            .map(|word| word.value)
+            .or_else(|| self.column.map(word_of_column));
+        let Some(word) = word else {
+            // With a table that is not there, one report is enough.
+            if !self.is_table_known {
+                return None;
+            }
+            let message = format!(
+                "`{}` is no column, so that its kind is not known",
+                self.name
+            );
+            let help = format!(
+                "write `{} = {{ path = \"…\", kind = \"text\" }}` with one of {}",
+                self.name,
+                KINDS.join(", ")
+            );
+            self.group.report(self.span, message, help);
+            return None;
+        };
+        let is_qualified = section
+            .and_then(|section| section.boolean("qualify"))
+            .unwrap_or(false);
+        let kind = match word.as_str() {
+            "text" => FieldKind::Text { is_qualified },
+            "html" => FieldKind::Html,
+            "int" => FieldKind::Int,
+            "float" => FieldKind::Float,
+            "bool" => FieldKind::Bool,
+            "json" => FieldKind::Json,
+            "time" => FieldKind::Time(self.time_format()),
+            "reference" => {
+                let message = format!("`{}` is another object", self.name);
+                let help = format!("write `{} = {{ path = \"…\", type = \"…\" }}`", self.name);
+                self.group.report(self.span, message, help);
+                return None;
+            }
+            _ => {
+                let section = section?;
+                let text = section.text("kind")?;
+                section.unknown_word(&text, "`kind`", KINDS);
+                return None;
+            }
+        };
+        if !matches!(kind, FieldKind::Time(_))
+            && let Some(section) = section.filter(|section| section.has("format"))
+        {
+            let message = "`format` is for times only";
+            section.report(
+                &section.span_of("format"),
+                message,
+                "write `kind = \"time\"`, or leave it out",
+            );
+        }
+        Some(kind)
+    }
+
+    fn time_format(&self) -> TimeFormat {
+        let Some((section, text)) = self
+            .section
+            .and_then(|section| Some((section, section.text("format")?)))
+        else {
+            return TimeFormat::Rfc3339;
+        };
+        let format = TimeFormat::from_definition(&text.value);
+        let is_sound = match &format {
+            Some(TimeFormat::Pattern(pattern)) => is_pattern(pattern),
+            other => other.is_some(),
+        };
+        if !is_sound {
+            let message = format!("`{}` is no format of times", text.value);
+            let help = format!(
+                "it is one of {}, or a pattern such as `%a %b %d %H:%M:%S %z %Y`",
+                TimeFormat::WORDS.join(", ")
+            );
+            section.report(&text.span, message, help);
+        }
+        format.unwrap_or(TimeFormat::Rfc3339)
+    }
+
+    fn check_column(&self, kind: &FieldKind) {
+        let Some(column) = self.column else { return };
+        let is_fit = matches!(
+            (column, kind),
+            (ColumnKind::Text, FieldKind::Text { .. } | FieldKind::Html)
+                | (ColumnKind::Integer, FieldKind::Int)
+                | (ColumnKind::Real, FieldKind::Float | FieldKind::Int)
+                | (ColumnKind::Boolean, FieldKind::Bool)
+                | (ColumnKind::Time, FieldKind::Time(_))
+                | (ColumnKind::Json, FieldKind::Json)
+                | (ColumnKind::Reference(_), FieldKind::Reference(_))
+        );
+        if !is_fit {
+            let word = word_of_column(column);
+            let message = format!("the column `{}` holds {word}", self.name);
+            let help = format!("write `kind = \"{word}\"`, or give the field another name");
+            let span = self
+                .section
+                .map_or(self.span.clone(), |section| section.span_of("kind"));
+            self.group.report(&span, message, help);
+        }
+    }
+
+    fn read_reference(
+        &self,
+        path: &Placed<String>,
+        types: &Types,
+        builder: &mut TreeBuilder,
+    ) -> Option<FieldRule> {
+        let section = self.section?;
+        for key in ["kind", "format", "qualify"] {
+            if section.has(key) {
+                let message = format!("`{key}` has no meaning beside `type`");
+                section.report(&section.span_of(key), message, "leave one of them out");
+            }
+        }
+        let mut target = read_target(section, types)?;
+        let kind = target.kind.clone();
+        target.link = section.text("link").map(|link| link.value.into());
+        target.link_at = read_at(section, builder);
+        if let Some(ColumnKind::Reference(table)) = self.column
+            && types
+                .outline(&kind)
+                .is_some_and(|outline| outline.table.is_some_and(|other| other != table))
+        {
+            let message = format!("the column `{}` refers to {}", self.name, table.name());
+            let help = format!("use a type whose `table` is `{}`", table.name());
+            section.report(&section.span_of("type"), message, help);
+        }
+        let Some(paths) = parse_alternatives(&path.value)
+            .filter(|paths| paths.iter().all(|path| !path.each && !path.keys.is_empty()))
+        else {
+            let message = format!("`{}` is no plain path to one object", path.value);
+            section.report(
+                &path.span,
+                message,
+                "write for example `.account`, or `.a // .b`",
+            );
+            return None;
+        };
+        let depth = ReadDepth::Shape(target.shape);
+        let pick = builder.pick_paths(&paths, depth);
+        let kind = FieldKind::Reference(Box::new(target));
+        self.check_column(&kind);
+        Some(FieldRule {
+            name: self.name.into(),
+            pick,
+            kind,
+        })
+    }
+}
+
+const KINDS: &[&str] = &["text", "html", "time", "int", "float", "bool", "json"];
+
+fn word_of_column(column: ColumnKind) -> String {
+    match column {
+        ColumnKind::Text => "text",
+        ColumnKind::Integer => "int",
+        ColumnKind::Real => "float",
+        ColumnKind::Boolean => "bool",
+        ColumnKind::Time => "time",
+        ColumnKind::Json => "json",
+        ColumnKind::Reference(_) => "reference",
+    }
+    .to_owned()
+}
