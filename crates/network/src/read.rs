@@ -84,8 +84,6 @@ impl Reading {
 pub(crate) struct Found {
     pub(crate) select: usize,
     pub(crate) objects: Vec<u32>,
-    /// What stood in the place was null.
-    is_null: bool,
 }
 
 impl Network {
@@ -101,13 +99,19 @@ impl Network {
             Err(reason) => return Reading::of(OutcomeCode::Malformed, reason),
         };
         let mut reading = Reading::of(OutcomeCode::Ok, "");
-        reading.mended = mended + reader.mended;
+        reading.mended = mended.saturating_add(reader.mended);
+        let is_full = reader.is_full;
         reading.objects = reader.objects;
         reading.links = reader.links;
         for one in &found {
             relate::take_found(answer, one, &mut reading);
         }
         finish(answer, &found, &mut reading);
+        if is_full {
+            reading.outcome = OutcomeCode::TooMuchData;
+            "more objects than one answer may hold".clone_into(&mut reading.reason);
+            reading.next = None;
+        }
         reading
     }
 
@@ -240,18 +244,13 @@ fn read_top<'de>(
             by_slice,
         };
         match seed.deserialize(&mut input)? {
-            Some(objects) => Ok(Found {
-                select: 0,
-                objects,
-                is_null: false,
-            }),
+            Some(objects) => Ok(Found { select: 0, objects }),
             None => Err("no list where one is expected".to_owned()),
         }
     } else if json::is_null(text.trim()) {
         return Ok(Ok(Found {
             select: 0,
             objects: Vec::new(),
-            is_null: true,
         }));
     } else {
         let seed = Element {
@@ -263,7 +262,6 @@ fn read_top<'de>(
             Some(place) => Ok(Found {
                 select: 0,
                 objects: vec![place],
-                is_null: false,
             }),
             None => Err("no object that can be named".to_owned()),
         }
@@ -280,24 +278,24 @@ fn read_places<'de>(
 ) -> Result<Vec<Found>, String> {
     let mut slots: Slots<'de> = vec![None; query.slots];
     fill(&query.tree, whole, &mut slots, &mut reader.mended);
+    if slots.iter().all(Option::is_none) {
+        return Err("nothing stands where the definition looks".to_owned());
+    }
     let mut all = Vec::new();
     for (place, select) in query.selects.iter().enumerate() {
-        let raw = slots[select.slot as usize];
-        let mut found = Found {
-            select: place,
-            objects: Vec::new(),
-            is_null: raw.is_none_or(json::is_null),
-        };
-        if let Some(raw) = raw.filter(|raw| !json::is_null(raw)) {
-            match read_top(reader, select, raw, true) {
-                Ok(Ok(read)) => found.objects = read.objects,
-                Ok(Err(_)) | Err(_) => reader.mended += 1,
+        let mut objects = Vec::new();
+        if let Some(raw) = slots[select.slot as usize].filter(|raw| !json::is_null(raw)) {
+            match read_top(reader, select, raw, true).map_err(|error| describe(&error))? {
+                Ok(read) => objects = read.objects,
+                // Without what was asked for there is no answer; anything else is extra.
+                Err(reason) if select.is_subject => return Err(reason),
+                Err(_) => reader.mended += 1,
             }
         }
-        all.push(found);
-    }
-    if all.iter().all(|found| found.is_null) {
-        return Err("nothing stands where the definition looks".to_owned());
+        all.push(Found {
+            select: place,
+            objects,
+        });
     }
     Ok(all)
 }

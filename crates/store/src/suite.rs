@@ -67,6 +67,8 @@ macro_rules! store_suite {
             keys_are_never_given_twice,
             a_merge_moves_tasks_and_cursors,
             a_chain_of_merges_ends_at_one_key,
+            references_inside_extra_are_followed,
+            a_merge_within_one_transaction_keeps_both_halves,
             depths_equal_a_breadth_first_search,
             depths_through_merged_keys,
             a_hub_is_handed_on_in_bounded_steps,

@@ -101,18 +101,7 @@ impl Field<'_, '_, '_> {
 
     fn kind(&self) -> Option<FieldKind> {
         let section = self.section;
-        if let Some(section) = section {
-            for key in ["shape", "alias", "link", "at"] {
-                if section.has(key) {
-                    let message = format!("`{key}` has no meaning without `type`");
-                    section.report(
-                        &section.span_of(key),
-                        message,
-                        "write `type = \"…\"`, or leave it out",
-                    );
-                }
-            }
-        }
+        self.refuse_reference_keys();
         let word = section.and_then(|section| section.text("kind"));
         let word = word
             .map(|word| word.value)
@@ -169,6 +158,17 @@ impl Field<'_, '_, '_> {
             );
         }
         Some(kind)
+    }
+
+    fn refuse_reference_keys(&self) {
+        let Some(section) = self.section else { return };
+        for key in ["shape", "alias", "link", "at"] {
+            if section.has(key) {
+                let message = format!("`{key}` has no meaning without `type`");
+                let help = "write `type = \"…\"`, or leave it out";
+                section.report(&section.span_of(key), message, help);
+            }
+        }
     }
 
     fn time_format(&self) -> TimeFormat {

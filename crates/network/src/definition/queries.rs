@@ -57,14 +57,14 @@ fn read_query(
     let page = section.table("page").and_then(|page| read_page(&page));
     let (tree, slots, selects) = read_selects(section, types);
     check_selects(section, &selects, batch.is_some());
-    let since = read_since(section, types, page.is_some());
+    let since = read_since(section, types, section.has("page"));
     let auths = [
         ("none", AuthNeed::None),
         ("optional", AuthNeed::Optional),
         ("required", AuthNeed::Required),
     ];
     let list = section.word("list", LISTS);
-    if list.is_some() && page.is_none() {
+    if list.is_some() && !section.has("page") {
         let message = "a `list` is walked page by page";
         section.report(
             &section.span_of("list"),
@@ -219,14 +219,17 @@ fn read_page(section: &Section<'_, '_>) -> Option<PageRule> {
     if !section.has("style") {
         section.missing("style", "style = \"link\"");
     }
-    section.word("style", &[("link", ())])?;
+    let style = section.word("style", &[("link", ())]);
     section.word("order", &[("newest_first", ()), ("unsorted", ())]);
     if !section.has("size") {
         section.missing("size", "size = 40");
     }
+    let size = section.number("size", 1..=100_000);
+    let size_parameter = section.text("size_parameter").map(|text| text.value);
+    style?;
     Some(PageRule {
-        size_parameter: section.text("size_parameter").map(|text| text.value),
-        size: section.number("size", 1..=100_000)?,
+        size_parameter,
+        size: size?,
     })
 }
 

@@ -24,11 +24,17 @@ pub(crate) struct Reader<'n, 'de> {
     pub(crate) objects: Vec<Object>,
     pub(crate) links: Vec<Link>,
     pub(crate) mended: u32,
+    /// Whether there was more than one answer may hold.
+    pub(crate) is_full: bool,
     /// Nested objects read last. A page repeats its author in every post, byte for byte.
     recent: Vec<(ShapeId, &'de str, u32)>,
 }
 
 const RECENT_MAX: usize = 16;
+/// An object takes many times the memory of the few bytes that can stand for it, so that the
+/// bound on an answer's size is not enough.
+const OBJECTS_MAX: usize = 20_000;
+const LINKS_MAX: usize = 100_000;
 
 impl<'n, 'de> Reader<'n, 'de> {
     pub(crate) fn new(network: &'n Name, shapes: &'n [Shape], host: &'n str) -> Self {
@@ -39,6 +45,7 @@ impl<'n, 'de> Reader<'n, 'de> {
             objects: Vec::new(),
             links: Vec::new(),
             mended: 0,
+            is_full: false,
             recent: Vec::new(),
         }
     }
@@ -77,6 +84,10 @@ impl<'n, 'de> Reader<'n, 'de> {
     }
 
     fn assemble(&mut self, shape: &'n Shape, slots: &Slots<'de>, depth: u32) -> Option<u32> {
+        if self.objects.len() >= OBJECTS_MAX || self.links.len() >= LINKS_MAX {
+            self.is_full = true;
+            return None;
+        }
         let identity = self.identity(shape, slots)?;
         let standing = self.standing(shape, slots);
         let mut own_links = Vec::new();
@@ -363,6 +374,10 @@ impl<'n, 'de> Reader<'n, 'de> {
         };
         let at = self.link_time(rule.at.as_ref(), slots);
         for item in items {
+            if links.len() >= LINKS_MAX {
+                self.is_full = true;
+                return;
+            }
             if let Some(to) = self.reference(&rule.target, item.get(), depth) {
                 links.push(OwnLink {
                     table: rule.table,

@@ -235,6 +235,21 @@ fn nesting_is_bounded_wherever_it_stands() {
 }
 
 #[test]
+fn the_objects_of_one_answer_are_bounded() {
+    let items: Vec<String> = (0..25_000).map(|id| format!(r#"{{"id":{id}}}"#)).collect();
+    let reading = timeline(format!("[{}]", items.join(",")).as_bytes());
+    assert_eq!(reading.outcome, OutcomeCode::TooMuchData);
+    assert_eq!(reading.objects.len(), 20_000);
+    let tags = r#"{"name":"a"},"#.repeat(200_000);
+    let body = format!(
+        "[{}]",
+        post(&format!(",\"tags\":[{}]", tags.trim_end_matches(',')))
+    );
+    let reading = timeline(body.as_bytes());
+    assert!(reading.links.len() <= 100_000 && reading.objects.len() <= 20_000);
+}
+
+#[test]
 fn of_repeated_keys_the_last_counts() {
     let body =
         r#"[{"id":"1","uri":"https://a/1","language":"en","language":"de","uri":"https://a/2"}]"#;

@@ -8,6 +8,7 @@
 )]
 
 mod documentation;
+mod example;
 mod hostile;
 mod mastodon;
 mod problems;

@@ -81,13 +81,13 @@ impl Work<'_> {
             && let Some(depth) = self.depth_of(source)?
             && depth <= rules.depth_max
         {
-            self.lower(target, depth + 1, expansion)?;
+            self.lower(target, depth.saturating_add(1), expansion)?;
         }
         if rules.follow.followers
             && let Some(depth) = self.depth_of(target)?
             && depth <= rules.depth_max
         {
-            self.lower(source, depth + 1, expansion)?;
+            self.lower(source, depth.saturating_add(1), expansion)?;
         }
         Ok(())
     }
@@ -231,7 +231,7 @@ impl Work<'_> {
             });
         }
         for neighbour in neighbours {
-            self.lower(neighbour, depth + 1, Some(rules))?;
+            self.lower(neighbour, depth.saturating_add(1), Some(rules))?;
         }
         Ok(())
     }

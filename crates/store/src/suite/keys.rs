@@ -1,13 +1,13 @@
 //! Keys that turn out to be one object.
 
 use super::build::{
-    SeedOnFailure, Seeded, With, at, card, cell, commit, follows, id_of, key, link, log_row,
-    number, of_kind, post, rules, seed, select, unnamed, user,
+    SeedOnFailure, Seeded, With, at, card, cell, commit, follows, group, id_of, key, link, log_row,
+    named_value, number, object, of_kind, post, rules, seed, select, text, unnamed, user,
 };
 use super::{Inspect, Make, TextRows};
 use kittiwake_model::{
     Commit, Cursor, CursorState, Filed, FrontierRow, Identity, Key, Link, LinkTable, Object,
-    Outcome, OutcomeCode, Reference, WorldTime,
+    Outcome, OutcomeCode, Reference, Table, WorldTime,
 };
 
 /// The commit that proves two identities to be one: both ids in one answer.
@@ -390,4 +390,55 @@ pub async fn a_chain_of_merges_ends_at_one_key(make: Make<'_>) {
             vec![vec![Some(keys[0].0.to_string()), Some("0".to_owned())]]
         );
     }
+}
+
+pub async fn references_inside_extra_are_followed(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let moved = |at_us: i64, to: &Identity| Commit {
+        objects: vec![object(
+            Table::Users,
+            user("old account"),
+            vec![group("card", &[("moved_to", named_value(to))])],
+        )],
+        ..at(at_us)
+    };
+    let seeds = Commit {
+        discoveries: vec![seed(&user("alice"), 0)],
+        ..at(1)
+    };
+    commit(&*store, seeds).await;
+    commit(&*store, moved(2, &unnamed("user").local("1"))).await;
+    let report = commit(&*store, proof(&user("alice"), "1", 3)).await;
+    assert_eq!(report.merged.len(), 1);
+    // The same fact under the other id is no change.
+    let report = commit(&*store, moved(4, &user("alice"))).await;
+    assert_eq!(report.rows_changed, 0);
+    assert_eq!(number(&*store, "SELECT count(*) FROM versions").await, 0);
+}
+
+pub async fn a_merge_within_one_transaction_keeps_both_halves(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let described = object(
+        Table::Users,
+        unnamed("user").local("1"),
+        vec![group("profile", &[("location", text("a cliff"))])],
+    );
+    let commits = vec![
+        Commit {
+            discoveries: vec![seed(&user("alice"), 0)],
+            ..at(1)
+        },
+        Commit {
+            objects: vec![described],
+            ..at(2)
+        },
+        proof(&user("alice"), "1", 3),
+    ];
+    store.commit(commits).await.unwrap();
+    let rows = select(&*store, "SELECT location, display_name FROM users").await;
+    let expected = ["a cliff", "proved"].map(|cell| Some(cell.to_owned()));
+    assert_eq!(rows, vec![expected.to_vec()]);
+    assert_eq!(number(&*store, "SELECT count(*) FROM pending").await, 0);
 }
