@@ -29,6 +29,8 @@ const GUARD: Duration = Duration::from_secs(1);
 const GUARD_LOOPBACK: Duration = Duration::from_millis(2);
 /// How long a host may be out of reach before a crawl gives up.
 const HOST_PATIENCE: Duration = Duration::from_secs(600);
+/// A server on the same machine is up or it is not.
+const HOST_PATIENCE_LOOPBACK: Duration = Duration::from_secs(5);
 /// The first pause before a failed call is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// A server of one's own needs no politeness.
@@ -237,7 +239,7 @@ fn settings(arguments: &CrawlArguments, place: Place, spec: &ClockSpec) -> Resul
         limits,
         credential,
         clock_source,
-        host_patience: HOST_PATIENCE,
+        host_patience: if loopback { HOST_PATIENCE_LOOPBACK } else { HOST_PATIENCE },
         retry_pause: if loopback { RETRY_PAUSE_LOOPBACK } else { RETRY_PAUSE },
         keep_raw: arguments.raw,
         network: Arc::new(network),

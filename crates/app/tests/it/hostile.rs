@@ -1,70 +1,17 @@
 //! Wrong definitions, seeds, files and servers: a clear line or a recorded outcome, never a panic,
 //! lost rows or an unbounded buffer.
 
+use crate::counterpart::{Call, Counterpart, account, reply};
 use crate::support::{Folder, Running, Sim, open, rows, text};
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
+use std::io::Write;
 use std::time::Duration;
 
-/// A server that answers as a test wants, one connection a call.
-struct Hostile {
-    address: String,
-}
-
-type Answer = dyn Fn(&str, &mut TcpStream) -> std::io::Result<()> + Send + Sync;
-
-impl Hostile {
-    fn start(answer: impl Fn(&str, &mut TcpStream) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = format!("http://{}", listener.local_addr().expect("an address"));
-        let answer: Arc<Answer> = Arc::new(answer);
-        std::thread::spawn(move || {
-            for connection in listener.incoming().take(10_000) {
-                let (Ok(connection), answer) = (connection, Arc::clone(&answer)) else { return };
-                std::thread::spawn(move || serve(connection, &*answer));
-            }
-        });
-        Self { address }
-    }
-
-    /// Always the same JSON.
-    fn json(body: &'static str) -> Self {
-        Self::start(move |_, stream| reply(stream, "application/json", "", body.as_bytes()))
-    }
-}
-
-fn serve(mut stream: TcpStream, answer: &Answer) {
-    let _ = stream.set_write_timeout(Some(Duration::from_secs(20)));
-    let Ok(copy) = stream.try_clone() else { return };
-    let mut reader = BufReader::new(copy);
-    let mut first = String::new();
-    if reader.read_line(&mut first).is_err() {
-        return;
-    }
-    let mut line = String::new();
-    while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
-        line.clear();
-    }
-    let target = first.split(' ').nth(1).unwrap_or_default().to_owned();
-    let _ = answer(&target, &mut stream);
-}
-
-fn reply(stream: &mut TcpStream, kind: &str, headers: &str, body: &[u8]) -> std::io::Result<()> {
-    let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body)
-}
-
 /// Crawls the user with id 1 on a hostile server and gives the outcomes by query.
-fn outcomes_of(server: &Hostile) -> Vec<(String, String, String)> {
+fn outcomes_of(server: &Counterpart) -> Vec<(String, String, String)> {
     outcomes_within(server, 400)
 }
 
-fn outcomes_within(server: &Hostile, memory_mib: u64) -> Vec<(String, String, String)> {
+fn outcomes_within(server: &Counterpart, memory_mib: u64) -> Vec<(String, String, String)> {
     let folder = Folder::new();
     let mut process = Running::start(folder.kittiwake().args([
         "crawl", "mastodon", "id:1", "--host", &server.address, "--into", "t.db", "--until-idle", "--limits",
@@ -104,8 +51,10 @@ fn assert_all(found: &[(String, String, String)], outcome: &str) {
 
 #[test]
 fn garbage_and_html_are_malformed() {
-    assert_all(&outcomes_of(&Hostile::json("\u{1}\u{2}not json at all")), "malformed");
-    let html = Hostile::start(|_, stream| reply(stream, "text/html", "", b"<!doctype html><h1>Sign in</h1>"));
+    assert_all(&outcomes_of(&Counterpart::json("\u{1}\u{2}not json at all")), "malformed");
+    let html = Counterpart::start(|_, stream| {
+        reply(stream, "200 OK", "content-type: text/html\r\n", b"<!doctype html><h1>Sign in</h1>")
+    });
     let found = outcomes_of(&html);
     assert_all(&found, "malformed");
     assert!(found.iter().any(|(_, _, reason)| reason.contains("html")), "{found:?}");
@@ -113,14 +62,14 @@ fn garbage_and_html_are_malformed() {
 
 #[test]
 fn bytes_that_are_no_http_end_as_an_outcome() {
-    let server = Hostile::start(|_, stream| stream.write_all(b"\x16\x03\x01 what is this\r\n\r\n"));
+    let server = Counterpart::start(|_, stream| stream.write_all(b"\x16\x03\x01 what is this\r\n\r\n"));
     let found = outcomes_of(&server);
     assert!(found.iter().all(|(_, code, _)| code != "ok"), "{found:?}");
 }
 
 #[test]
 fn a_hundred_megabytes_are_refused_in_bounded_memory() {
-    let server = Hostile::start(|_, stream| {
+    let server = Counterpart::start(|_, stream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n[\"")?;
         let block = [b'x'; 65_536];
         for _ in 0..1_600 {
@@ -133,7 +82,7 @@ fn a_hundred_megabytes_are_refused_in_bounded_memory() {
 
 #[test]
 fn an_endless_body_is_refused_in_bounded_memory() {
-    let server = Hostile::start(|_, stream| {
+    let server = Counterpart::start(|_, stream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n")?;
         loop {
             stream.write_all(b"8\r\n[[[[[[[[\r\n")?;
@@ -152,49 +101,21 @@ fn a_gzip_bomb_never_inflates() {
         .expect("gzip");
     let bomb = bomb.stdout;
     assert!(bomb.len() < 8_000_000);
-    let server = Hostile::start(move |_, stream| {
-        reply(stream, "application/json", "content-encoding: gzip\r\n", &bomb)
+    let server = Counterpart::start(move |_, stream| {
+        reply(stream, "200 OK", "content-encoding: gzip\r\n", &bomb)
     });
     assert_all(&outcomes_within(&server, 150), "too much data");
 }
 
-/// A page of one account, which points to a next page.
-fn account_page(id: u64) -> String {
-    format!(
-        r#"[{{"id":"{id}","uri":"https://h.example/users/{id}","url":"https://h.example/@u{id}","acct":"u{id}","username":"u{id}","display_name":"U","note":"","created_at":"2020-01-01T00:00:00.000Z","followers_count":1,"following_count":1,"statuses_count":0,"bot":false,"locked":false}}]"#
-    )
-}
-
-fn link(target: &str, cursor: u64) -> String {
-    let path = target.split('?').next().unwrap_or_default();
-    format!("link: <http://HOST{path}?limit=80&max_id={cursor}>; rel=\"next\"\r\n")
-}
-
-fn endless(next: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Hostile {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let host = listener.local_addr().expect("an address").to_string();
-    drop(listener);
-    let shown = host.clone();
-    // Bound anew at the same port, so that Link headers can name it.
-    let listener = TcpListener::bind(&host).expect("the same port");
-    let address = format!("http://{host}");
-    std::thread::spawn(move || {
-        let next = Arc::new(next);
-        for connection in listener.incoming().take(100_000) {
-            let Ok(connection) = connection else { return };
-            let (next, shown) = (Arc::clone(&next), shown.clone());
-            std::thread::spawn(move || {
-                serve(connection, &move |target: &str, stream: &mut TcpStream| {
-                    let cursor = target.split("max_id=").nth(1).and_then(|rest| rest.split('&').next());
-                    let cursor: u64 = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(1);
-                    let header = link(target, next(cursor)).replace("HOST", &shown);
-                    let body = account_page(cursor);
-                    reply(stream, "application/json", &header, body.as_bytes())
-                });
-            });
-        }
-    });
-    Hostile { address }
+/// Lists whose pages each hold one account and point to another page, for ever.
+fn endless(next: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Counterpart {
+    Counterpart::start(move |call: &Call, stream| {
+        let cursor = call.target.split("max_id=").nth(1).and_then(|rest| rest.split('&').next());
+        let cursor: u64 = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(1);
+        let path = call.target.split('?').next().unwrap_or_default();
+        let link = format!("link: <http://{}{path}?limit=80&max_id={}>; rel=\"next\"\r\n", call.host, next(cursor));
+        reply(stream, "200 OK", &link, format!("[{}]", account(cursor)).as_bytes())
+    })
 }
 
 #[test]
@@ -238,7 +159,7 @@ fn strange_ids_texts_and_dates_are_kept_or_counted() {
       {"id":"9","uri":"https://h.example/users/🐦","acct":"bird","url":"https://h.example/@bird","created_at":"not a date","followers_count":"many","display_name":"plain"},
       null, 17, "text", []
     ]"#;
-    let server = Hostile::json(body);
+    let server = Counterpart::json(body);
     let folder = Folder::new();
     let output = folder.run(&[
         "crawl", "mastodon", "id:1", "--host", &server.address, "--into", "t.db", "--until-idle", "--limits", "off",

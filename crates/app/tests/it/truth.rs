@@ -56,6 +56,11 @@ impl Truth {
         field(&self.users[*id], "acct")
     }
 
+    pub(crate) fn local_id(&self, acct: &str) -> String {
+        let user = self.users.values().find(|user| field(user, "acct") == acct);
+        field(user.expect("a user of that name"), "local_id")
+    }
+
     fn depths(&self, seed: &str) -> BTreeMap<String, u32> {
         let mut neighbours: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (source, target) in &self.relations {
@@ -204,6 +209,11 @@ pub(crate) fn compare(path: &Path, truth: &Truth, seed: &str, depth: u32) {
     ]
     .concat();
     assert!(differences.is_empty(), "{}", differences.join("\n"));
+    // Nothing is stored that has no canonical id, and so would not have been compared.
+    for (table, compared) in [("users", held.users.len()), ("user_relations", held.relations.len()), ("statuses", held.statuses.len())] {
+        let counted = rows(&open(path), &format!("SELECT count(*) FROM {table}"));
+        assert_eq!(counted.into_iter().flatten().collect::<Vec<_>>(), [compared.to_string()], "{table}");
+    }
     assert!(!expected.users.is_empty() && !expected.relations.is_empty() && !expected.statuses.is_empty());
     check_outcomes(&open(path), &expected);
     println!(

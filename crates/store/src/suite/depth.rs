@@ -378,3 +378,45 @@ pub async fn a_shorter_path_reopens(make: Make<'_>) {
     assert_eq!(depths.get("c"), Some(&1));
     assert_eq!(depths.get("d"), Some(&2));
 }
+
+pub async fn a_hub_that_comes_nearer_starts_over(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let rules = rules(2, true, false);
+    let (near, far, hub) = (user("near"), user("far"), user("hub"));
+    let fans = 5_000;
+    let links = (0..fans)
+        .map(|fan| follows(&hub, &user(&format!("fan{fan}"))))
+        .collect();
+    let told = Commit {
+        links,
+        expansion: Some(rules.clone()),
+        ..at(1)
+    };
+    commit(&*store, told).await;
+    // Reached at depth 2, and half handed on when a shorter path is found.
+    for (links, discoveries) in [
+        (
+            vec![follows(&near, &far), follows(&far, &hub)],
+            vec![seed(&near, 0)],
+        ),
+        (vec![follows(&near, &hub)], vec![]),
+    ] {
+        let report = commit(
+            &*store,
+            Commit {
+                links,
+                discoveries,
+                expansion: Some(rules.clone()),
+                ..at(2)
+            },
+        )
+        .await;
+        assert!(report.backlog);
+    }
+    drain(&*store, 3, &rules).await;
+    assert_eq!(
+        number(&*store, "SELECT count(*) FROM subjects WHERE depth = 2").await,
+        fans
+    );
+}

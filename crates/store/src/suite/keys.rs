@@ -442,3 +442,26 @@ pub async fn a_merge_within_one_transaction_keeps_both_halves(make: Make<'_>) {
     assert_eq!(rows, vec![expected.to_vec()]);
     assert_eq!(number(&*store, "SELECT count(*) FROM pending").await, 0);
 }
+
+pub async fn a_failed_merge_leaves_no_trace(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let seeds = || Commit {
+        discoveries: vec![
+            seed(&user("alice"), 0),
+            seed(&unnamed("user").local("1"), 0),
+        ],
+        ..at(1)
+    };
+    let keys = commit(&*store, seeds()).await.discovered;
+    let mut broken = proof(&user("alice"), "1", 2);
+    broken.links = vec![Link {
+        from: Reference::Object(9),
+        ..follows(&user("alice"), &user("bob"))
+    }];
+    assert!(store.commit(vec![broken]).await.is_err());
+    assert_eq!(commit(&*store, seeds()).await.discovered, keys);
+    let report = commit(&*store, proof(&user("alice"), "1", 3)).await;
+    assert_eq!(report.log, Some(1));
+    assert_eq!(report.merged, vec![(keys[1], keys[0])]);
+}
