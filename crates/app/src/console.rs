@@ -1,5 +1,9 @@
 //! The terminal: the only file that prints.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where printing lives")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is where printing lives"
+)]
 
 use kittiwake_engine::{Clock, Progress};
 use std::io::{IsTerminal, Write};
@@ -65,11 +69,19 @@ impl Drop for ProgressLine {
 fn line(progress: &Progress, clock: &Clock, elapsed: Duration) -> String {
     let shown = progress.snapshot();
     let seconds = elapsed.as_secs_f64().max(0.001);
-    let visits: Vec<String> =
-        shown.visits.iter().map(|(robot, count)| format!("{robot} {count}")).collect();
-    let pause = shown.paused_until.map_or_else(String::new, |(until, budget)| {
-        format!(" · waiting {:.0} s for {budget}", clock.until_limit(until).as_secs_f64())
-    });
+    let visits: Vec<String> = shown
+        .visits
+        .iter()
+        .map(|(robot, count)| format!("{robot} {count}"))
+        .collect();
+    let pause = shown
+        .paused_until
+        .map_or_else(String::new, |(until, budget)| {
+            format!(
+                " · waiting {:.0} s for {budget}",
+                clock.until_limit(until).as_secs_f64()
+            )
+        });
     format!(
         "{:.0} s · {} calls ({:.1}/s) · {} rows new, {} changed · visited: {} · {} waiting, {} in flight{pause}",
         seconds,
@@ -77,7 +89,11 @@ fn line(progress: &Progress, clock: &Clock, elapsed: Duration) -> String {
         shown.calls as f64 / seconds,
         shown.rows_new,
         shown.rows_changed,
-        if visits.is_empty() { "nobody yet".to_owned() } else { visits.join(", ") },
+        if visits.is_empty() {
+            "nobody yet".to_owned()
+        } else {
+            visits.join(", ")
+        },
         shown.waiting,
         shown.in_flight,
     )

@@ -11,7 +11,11 @@ pub(crate) fn hook() -> Result<CrashHook, Failure> {
     let Some(wanted) = environment::variable("KITTIWAKE_CRASH_POINT") else {
         return Ok(CrashHook::default());
     };
-    let wrong = || Failure::usage(format!("KITTIWAKE_CRASH_POINT={wanted}: expected NAME:COUNT"));
+    let wrong = || {
+        Failure::usage(format!(
+            "KITTIWAKE_CRASH_POINT={wanted}: expected NAME:COUNT"
+        ))
+    };
     let (name, count) = wanted.split_once(':').ok_or_else(wrong)?;
     let point: CrashPoint = name.parse().map_err(Failure::usage)?;
     let count: u64 = count.parse().map_err(|_| wrong())?;

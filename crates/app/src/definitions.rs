@@ -18,7 +18,11 @@ pub(crate) fn find(name: &str) -> Result<Network, Failure> {
         return parse(&format!("networks/{name}.toml"), text);
     }
     let path = Path::new(name);
-    if path.extension().is_some_and(|extension| extension == "toml") || path.exists() {
+    if path
+        .extension()
+        .is_some_and(|extension| extension == "toml")
+        || path.exists()
+    {
         return read(path);
     }
     let known: Vec<_> = SHIPPED.iter().map(|(shipped, _)| *shipped).collect();
@@ -35,14 +39,19 @@ pub(crate) fn read(path: &Path) -> Result<Network, Failure> {
     // Read within a bound: the path may name a device that never ends.
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(cannot)?;
-    file.take(DEFINITION_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    file.take(DEFINITION_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(cannot)?;
     if bytes.len() as u64 > DEFINITION_BYTES_MAX {
         return Err(Failure::usage(format!(
             "{shown} has more than {DEFINITION_BYTES_MAX} bytes; a definition has fewer"
         )));
     }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::usage(format!("{shown} is not UTF-8 text; a definition is a TOML file")))?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        Failure::usage(format!(
+            "{shown} is not UTF-8 text; a definition is a TOML file"
+        ))
+    })?;
     parse(&shown.to_string(), &text)
 }
 

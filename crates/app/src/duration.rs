@@ -6,9 +6,15 @@ use std::time::Duration;
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let advice = || format!("{text:?} is no duration; write for example 90s, 10m or 2h");
     let span: jiff::SignedDuration = text.parse().map_err(|_| advice())?;
-    Duration::try_from(span).map_err(|_| advice()).and_then(|duration| {
-        if duration.is_zero() { Err(advice()) } else { Ok(duration) }
-    })
+    Duration::try_from(span)
+        .map_err(|_| advice())
+        .and_then(|duration| {
+            if duration.is_zero() {
+                Err(advice())
+            } else {
+                Ok(duration)
+            }
+        })
 }
 
 /// Reads `10%` or `0.1` as a share from 0 up to (not including) 1.
@@ -19,7 +25,11 @@ pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
         None => (text, 1.0),
     };
     let share = number.trim().parse::<f64>().map_err(|_| advice())? / divisor;
-    if (0.0..1.0).contains(&share) { Ok(share) } else { Err(advice()) }
+    if (0.0..1.0).contains(&share) {
+        Ok(share)
+    } else {
+        Err(advice())
+    }
 }
 
 #[cfg(test)]

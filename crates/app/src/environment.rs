@@ -17,7 +17,9 @@ pub(crate) struct Settings {
 
 /// The machine's clock.
 pub(crate) fn real_now() -> RealTime {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     RealTime(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
@@ -30,16 +32,26 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 pub(crate) fn token(network: &str) -> Result<Option<String>, Failure> {
     let word: String = network
         .chars()
-        .map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' })
+        .map(|letter| {
+            if letter.is_ascii_alphanumeric() {
+                letter.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
         .collect();
     let name = format!("KITTIWAKE_{word}_TOKEN");
-    let Some(token) = variable(&name) else { return Ok(None) };
+    let Some(token) = variable(&name) else {
+        return Ok(None);
+    };
     let token = token.trim().to_owned();
     if token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(Some(token));
     }
     // The value itself is never shown.
-    Err(Failure::usage(format!("{name} holds characters that no token has; set it again")))
+    Err(Failure::usage(format!(
+        "{name} holds characters that no token has; set it again"
+    )))
 }
 
 /// The ledger of grants, one per user of the machine.
@@ -60,7 +72,9 @@ pub(crate) fn settings() -> Result<Settings, Failure> {
         .map_or(Ok(Settings::default()), |config| {
             read_settings(&config.join("kittiwake/config.toml"))
         })?;
-    Ok(Settings { contact: project.contact.or(user.contact) })
+    Ok(Settings {
+        contact: project.contact.or(user.contact),
+    })
 }
 
 fn home() -> Option<PathBuf> {
@@ -70,13 +84,23 @@ fn home() -> Option<PathBuf> {
 fn read_settings(path: &Path) -> Result<Settings, Failure> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Settings::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Settings::default());
+        }
         Err(error) => {
-            return Err(Failure::usage(format!("cannot read {}: {error}", path.display())));
+            return Err(Failure::usage(format!(
+                "cannot read {}: {error}",
+                path.display()
+            )));
         }
     };
     toml::from_str(&text).map_err(|error| {
-        let message = error.message().lines().next().unwrap_or_default().to_owned();
+        let message = error
+            .message()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         Failure::usage(format!("{}: {message}", path.display()))
     })
 }

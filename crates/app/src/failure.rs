@@ -23,11 +23,17 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: code::USAGE }
+        Self {
+            message: message.into(),
+            code: code::USAGE,
+        }
     }
 
     pub(crate) fn other(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: code::OTHER }
+        Self {
+            message: message.into(),
+            code: code::OTHER,
+        }
     }
 }
 
@@ -35,9 +41,14 @@ impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         let code = match error.kind() {
             EngineErrorKind::Usage => code::USAGE,
-            EngineErrorKind::Store | EngineErrorKind::Fetch | EngineErrorKind::Broken => code::OTHER,
+            EngineErrorKind::Store | EngineErrorKind::Fetch | EngineErrorKind::Broken => {
+                code::OTHER
+            }
         };
-        Self { message: error.to_string(), code }
+        Self {
+            message: error.to_string(),
+            code,
+        }
     }
 }
 

@@ -22,7 +22,9 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return console::usage(&error),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
     let result = match runtime {
         Ok(runtime) => {
             let result = runtime.block_on(commands::run(arguments));

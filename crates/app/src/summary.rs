@@ -13,7 +13,10 @@ pub(crate) fn held(file: &Path, summary: &Summary) -> Value {
         .robots
         .iter()
         .map(|(robot, (filed, visited))| {
-            (robot.to_string(), json!({ "subjects": filed, "visited": visited }))
+            (
+                robot.to_string(),
+                json!({ "subjects": filed, "visited": visited }),
+            )
         })
         .collect();
     json!({
@@ -62,7 +65,10 @@ pub(crate) fn table(summary: &Summary) -> String {
         let _ = writeln!(text, "{table:<18} {rows:>10}");
     }
     for (robot, (filed, visited)) in &summary.robots {
-        let _ = writeln!(text, "robot {robot:<12} {visited:>10} of {filed} subjects visited");
+        let _ = writeln!(
+            text,
+            "robot {robot:<12} {visited:>10} of {filed} subjects visited"
+        );
     }
     for (outcome, count) in &summary.outcomes {
         let _ = writeln!(text, "outcome {outcome:<10} {count:>10}");
@@ -77,11 +83,19 @@ pub(crate) fn ending(report: &CrawlReport, seconds: f64) -> String {
         End::Interrupted => "stopped as asked; the same command goes on".to_owned(),
         End::Time => "the time is over; the same command goes on".to_owned(),
         End::Calls => "the calls are used up; the same command goes on".to_owned(),
-        End::HostDown(why) => format!("the host cannot be reached ({why}); the same command goes on"),
-        End::AuthExpired(why) => format!("the token is not accepted ({why}); set a valid one and run the same command"),
+        End::HostDown(why) => {
+            format!("the host cannot be reached ({why}); the same command goes on")
+        }
+        End::AuthExpired(why) => {
+            format!("the token is not accepted ({why}); set a valid one and run the same command")
+        }
     };
     let mut text = format!("{end}\n");
-    let _ = writeln!(text, "{} calls in {seconds:.1} s, {} limits broken", report.calls, report.violations);
+    let _ = writeln!(
+        text,
+        "{} calls in {seconds:.1} s, {} limits broken",
+        report.calls, report.violations
+    );
     for budget in &report.budgets {
         let _ = writeln!(
             text,
@@ -99,6 +113,8 @@ pub(crate) fn ending(report: &CrawlReport, seconds: f64) -> String {
 /// One budget of the ledger, for people.
 pub(crate) fn budget_line(usage: &BudgetUsage) -> String {
     let spent = usage.granted + usage.carried + usage.foreign;
-    let limit = usage.limit.map_or_else(|| "?".to_owned(), |limit| limit.to_string());
+    let limit = usage
+        .limit
+        .map_or_else(|| "?".to_owned(), |limit| limit.to_string());
     format!("{}: {spent} of {limit} used in this window", usage.budget.0)
 }

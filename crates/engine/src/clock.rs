@@ -14,7 +14,10 @@ pub struct Clock {
 
 impl Clock {
     pub fn new(spec: ClockSpec, real_now: impl Fn() -> RealTime + Send + Sync + 'static) -> Self {
-        Self { spec, real_now: Arc::new(real_now) }
+        Self {
+            spec,
+            real_now: Arc::new(real_now),
+        }
     }
 
     pub fn real(&self) -> RealTime {
@@ -45,6 +48,9 @@ impl Clock {
 
 impl fmt::Debug for Clock {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Clock").field("spec", &self.spec).finish_non_exhaustive()
+        formatter
+            .debug_struct("Clock")
+            .field("spec", &self.spec)
+            .finish_non_exhaustive()
     }
 }

@@ -68,6 +68,10 @@ impl CrashHook {
 
 impl fmt::Debug for CrashHook {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(if self.0.is_some() { "CrashHook(set)" } else { "CrashHook(none)" })
+        formatter.write_str(if self.0.is_some() {
+            "CrashHook(set)"
+        } else {
+            "CrashHook(none)"
+        })
     }
 }

@@ -6,10 +6,10 @@
 //! Only then is the lease acknowledged and the subject **rescheduled**. What a crash interrupts
 //! is in the store or was never there; nothing is in between.
 
+use crate::EngineError;
 use crate::open::open;
 use crate::scheduler::Scheduler;
 use crate::settings::{CrawlReport, CrawlSettings, End, Parts};
-use crate::EngineError;
 
 /// Crawls until there is nothing left to do, a bound is met or a stop is asked for.
 pub async fn crawl(settings: CrawlSettings, parts: Parts) -> Result<CrawlReport, EngineError> {

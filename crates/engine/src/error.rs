@@ -12,7 +12,12 @@ pub enum EngineError {
     Fetch(#[from] FetchError),
     /// The file holds a crawl that this command cannot go on with.
     #[error("this file holds a crawl with {what} {found}, not {wanted}; {advice}")]
-    OtherCrawl { what: &'static str, found: String, wanted: String, advice: &'static str },
+    OtherCrawl {
+        what: &'static str,
+        found: String,
+        wanted: String,
+        advice: &'static str,
+    },
     #[error("{0}")]
     Usage(String),
     /// Our own state is not what it must be.

@@ -12,8 +12,8 @@ use kittiwake_fetch::{
 use kittiwake_frontier::{Policy, Shared, State, Visit};
 use kittiwake_model::outcome::Consequence;
 use kittiwake_model::{
-    BudgetId, Commit, CommitReport, Expansion, FrontierRow, Key, LimitTime,
-    LogRow, Name, Outcome, OutcomeCode, RealTime, Table, Value, WorldTime,
+    BudgetId, Commit, CommitReport, Expansion, FrontierRow, Key, LimitTime, LogRow, Name, Outcome,
+    OutcomeCode, RealTime, Table, Value, WorldTime,
 };
 use kittiwake_network::{Answer, Query, Reading};
 use kittiwake_store::Store;
@@ -57,7 +57,9 @@ pub(crate) enum Ending {
     /// The visit has another page or another list.
     Continue,
     /// The visit is over; the time is when the subject is due again.
-    Finished { due: Vec<(Key, WorldTime)> },
+    Finished {
+        due: Vec<(Key, WorldTime)>,
+    },
     /// The subject now has an id on this host; its tasks may be visited.
     Resolved,
     /// The subject has none; all its tasks are settled.
@@ -89,12 +91,24 @@ struct Heard {
 }
 
 /// Sends the work's call, reads the answer and commits it.
-pub(crate) async fn exchange(shop: Arc<Shop>, mut work: Work, permit: Permit) -> Result<Done, EngineError> {
+pub(crate) async fn exchange(
+    shop: Arc<Shop>,
+    mut work: Work,
+    permit: Permit,
+) -> Result<Done, EngineError> {
     shop.crash.reached(CrashPoint::GrantAndSend);
     let mut hops = Vec::new();
     let heard = match shop.hear(&work, permit, &mut hops).await? {
         Some(heard) => heard,
-        None => return Ok(Done { work, ending: Ending::Retry(None), reports: Vec::new(), calls: 0, limited: false }),
+        None => {
+            return Ok(Done {
+                work,
+                ending: Ending::Retry(None),
+                reports: Vec::new(),
+                calls: 0,
+                limited: false,
+            });
+        }
     };
     let limited = heard.reading.outcome == OutcomeCode::RateLimited;
     let calls = 1 + hops.len() as u64;
@@ -103,12 +117,23 @@ pub(crate) async fn exchange(shop: Arc<Shop>, mut work: Work, permit: Permit) ->
     hops.push(commit);
     let reports = shop.store.commit(hops).await?;
     shop.crash.reached(CrashPoint::CommitAndAcknowledge);
-    Ok(Done { work, ending, reports, calls, limited })
+    Ok(Done {
+        work,
+        ending,
+        reports,
+        calls,
+        limited,
+    })
 }
 
 impl Shop {
     pub(crate) fn new(settings: CrawlSettings, parts: Parts, expansion: Expansion) -> Self {
-        let purse = Purse::new(parts.ledger, parts.clock.clone(), parts.node.clone(), settings.limits);
+        let purse = Purse::new(
+            parts.ledger,
+            parts.clock.clone(),
+            parts.node.clone(),
+            settings.limits,
+        );
         Self {
             settings,
             store: parts.store,
@@ -160,7 +185,10 @@ impl Shop {
                 Ok(response) => response,
                 Err(error) => {
                     let (reading, host_down) = failure(&error);
-                    return Ok(Some(Heard { host_down, ..heard(reading, None, 0) }));
+                    return Ok(Some(Heard {
+                        host_down,
+                        ..heard(reading, None, 0)
+                    }));
                 }
             };
             let status = response.status;
@@ -171,12 +199,24 @@ impl Shop {
                 heard.wait_until = self.hear_limits(work, &response, &heard.reading).await?;
                 return Ok(Some(heard));
             };
-            let target = if hops.len() < HOPS_MAX { url.join(&location).ok() } else { None };
-            let Some(target) = target.filter(|target| matches!(target.scheme(), "http" | "https")) else {
-                let reading = Reading::of(OutcomeCode::BadRequest, format!("http {status}: redirect that leads nowhere"));
+            let target = if hops.len() < HOPS_MAX {
+                url.join(&location).ok()
+            } else {
+                None
+            };
+            let Some(target) = target.filter(|target| matches!(target.scheme(), "http" | "https"))
+            else {
+                let reading = Reading::of(
+                    OutcomeCode::BadRequest,
+                    format!("http {status}: redirect that leads nowhere"),
+                );
                 return Ok(Some(heard(reading, Some(status), bytes)));
             };
-            let hop = heard(Reading::of(OutcomeCode::Ok, format!("http {status}: redirect")), Some(status), bytes);
+            let hop = heard(
+                Reading::of(OutcomeCode::Ok, format!("http {status}: redirect")),
+                Some(status),
+                bytes,
+            );
             hops.push(Commit {
                 at: observed,
                 log: Some(self.log_row(work, &hop)),
@@ -202,12 +242,20 @@ impl Shop {
             .filter(|_| home && plan.send_credential)
             .map(|credential| ("authorization".to_owned(), bearer(&credential.secret)));
         let request = Request {
-            method: if plan.method == "POST" { Method::Post } else { Method::Get },
+            method: if plan.method == "POST" {
+                Method::Post
+            } else {
+                Method::Get
+            },
             url: url.clone(),
             headers: plan.headers.clone(),
             secret_headers: secret_headers.into_iter().collect(),
             body: None,
-            trust: if home { HostTrust::Named } else { HostTrust::Learnt },
+            trust: if home {
+                HostTrust::Named
+            } else {
+                HostTrust::Learnt
+            },
         };
         let fetch = self.fetcher.fetch(request);
         tokio::pin!(fetch);
@@ -221,8 +269,11 @@ impl Shop {
 
     fn read(&self, work: &Work, url: &Url, response: &Response) -> Result<Reading, EngineError> {
         let query = self.query(&work.call.step)?;
-        let subjects: Vec<_> =
-            work.tasks.iter().map(|task| (task.row.subject, &task.identity)).collect();
+        let subjects: Vec<_> = work
+            .tasks
+            .iter()
+            .map(|task| (task.row.subject, &task.identity))
+            .collect();
         let header = |name: &str| response.headers.get(name).map(str::to_owned);
         Ok(self.settings.network.read(&Answer {
             query,
@@ -249,7 +300,10 @@ impl Shop {
         let now = self.clock.limit();
         let header = |name: &str| response.headers.get(name).map(str::to_owned);
         let names = &work.call.plan.budgets;
-        let reports = self.settings.network.limit_reports(query, names, &header, now);
+        let reports = self
+            .settings
+            .network
+            .limit_reports(query, names, &header, now);
         let mut purse = self.purse.lock().await;
         for report in &reports {
             if let Some(id) = budget_id(work, &report.budget) {
@@ -263,15 +317,23 @@ impl Shop {
             .and_then(|value| retry_after(value, self.clock.real().micros()));
         if !waits {
             // A server that is merely overloaded may still say when to come back.
-            return Ok(asked_us.filter(|_| reading.outcome == OutcomeCode::Transient).map(|us| now.plus_us(us)));
+            return Ok(asked_us
+                .filter(|_| reading.outcome == OutcomeCode::Transient)
+                .map(|us| now.plus_us(us)));
         }
-        let spent: Vec<_> = reports.iter().filter(|report| report.remaining == 0).collect();
+        let spent: Vec<_> = reports
+            .iter()
+            .filter(|report| report.remaining == 0)
+            .collect();
         let until = asked_us
             .map(|us| now.plus_us(us))
             .or_else(|| spent.iter().map(|report| report.reset).max())
             .filter(|until| *until > now)
             .unwrap_or_else(|| now.plus_us(UNTOLD_WAIT_US));
-        let named = spent.iter().filter_map(|report| budget_id(work, &report.budget)).cloned();
+        let named = spent
+            .iter()
+            .filter_map(|report| budget_id(work, &report.budget))
+            .cloned();
         let mut blocked: Vec<BudgetId> = named.collect();
         if blocked.is_empty() {
             blocked.clone_from(&work.call.budgets);
@@ -281,7 +343,11 @@ impl Shop {
     }
 
     /// Turns an answer into a commit and says what comes next.
-    async fn decide(&self, work: &mut Work, mut heard: Heard) -> Result<(Commit, Ending), EngineError> {
+    async fn decide(
+        &self,
+        work: &mut Work,
+        mut heard: Heard,
+    ) -> Result<(Commit, Ending), EngineError> {
         let mut commit = Commit {
             at: heard.observed,
             expansion: Some(Arc::clone(&self.expansion)),
@@ -321,11 +387,19 @@ impl Shop {
         heard: Heard,
         commit: &mut Commit,
     ) -> Result<Ending, EngineError> {
-        let Heard { mut reading, observed, .. } = heard;
+        let Heard {
+            mut reading,
+            observed,
+            ..
+        } = heard;
         remember_posts(&mut work.posts, &reading);
         commit.outcomes = self.outcomes(work, reading.outcome, &reading.reason);
         for (subject, code, reason) in std::mem::take(&mut reading.subject_outcomes) {
-            if let Some(outcome) = commit.outcomes.iter_mut().find(|outcome| outcome.subject == subject) {
+            if let Some(outcome) = commit
+                .outcomes
+                .iter_mut()
+                .find(|outcome| outcome.subject == subject)
+            {
                 (outcome.code, outcome.reason) = (code, reason);
             }
         }
@@ -372,8 +446,13 @@ impl Shop {
             let subject = task.row.subject;
             let (cursor, cap) = walk::advance(query, subject, step, next, newest, commit.at);
             if let Some(cap) = cap {
-                for outcome in commit.outcomes.iter_mut().filter(|outcome| outcome.subject == subject) {
-                    (outcome.code, outcome.reason) = (OutcomeCode::CapReached, cap.reason().to_owned());
+                for outcome in commit
+                    .outcomes
+                    .iter_mut()
+                    .filter(|outcome| outcome.subject == subject)
+                {
+                    (outcome.code, outcome.reason) =
+                        (OutcomeCode::CapReached, cap.reason().to_owned());
                 }
             }
             task.cursors.retain(|known| known.query != cursor.query);
@@ -410,10 +489,16 @@ impl Shop {
         let mut shared = self.shared.lock().await;
         let mut state = State::from_bytes(row.state.clone())
             .map_err(|error| EngineError::Broken(error.to_string()))?;
-        self.policy.observe(&mut shared, &mut state, &Visit { at, posts });
+        self.policy
+            .observe(&mut shared, &mut state, &Visit { at, posts });
         let due = self.policy.due(&shared, &state, 0.0, at);
         let visits = row.visits.saturating_add(1);
-        Ok(FrontierRow { visits, due, state: state.into_bytes(), ..row.clone() })
+        Ok(FrontierRow {
+            visits,
+            due,
+            state: state.into_bytes(),
+            ..row.clone()
+        })
     }
 
     /// The rows of all robots of a subject that cannot be found, as visited.
@@ -423,33 +508,46 @@ impl Shop {
         subjects
             .flat_map(|task| {
                 let kind = task.identity.kind.clone();
-                filings.iter().filter(move |filing| filing.kind == kind).map(|filing| FrontierRow {
-                    subject: task.row.subject,
-                    robot: filing.robot.clone(),
-                    lane: filing.lane.clone(),
-                    visits: task.row.visits.saturating_add(1),
-                    due: at,
-                    state: Vec::new(),
-                })
+                filings
+                    .iter()
+                    .filter(move |filing| filing.kind == kind)
+                    .map(|filing| FrontierRow {
+                        subject: task.row.subject,
+                        robot: filing.robot.clone(),
+                        lane: filing.lane.clone(),
+                        visits: task.row.visits.saturating_add(1),
+                        due: at,
+                        state: Vec::new(),
+                    })
             })
             .collect()
     }
 
     fn outcomes(&self, work: &Work, code: OutcomeCode, reason: &str) -> Vec<Outcome> {
         let query = &work.call.step.query;
-        let outcome = |subject| Outcome { subject, query: query.clone(), code, reason: reason.to_owned() };
+        let outcome = |subject| Outcome {
+            subject,
+            query: query.clone(),
+            code,
+            reason: reason.to_owned(),
+        };
         work.keys().map(outcome).collect()
     }
 
     fn log_row(&self, work: &Work, heard: &Heard) -> LogRow {
         let plan = &work.call.plan;
-        let credential = self.settings.credential.as_ref().filter(|_| plan.send_credential);
+        let credential = self
+            .settings
+            .credential
+            .as_ref()
+            .filter(|_| plan.send_credential);
         LogRow {
             query: work.call.step.query.clone(),
             subjects: work.keys().collect(),
             target: plan.target.clone(),
             cursor: plan.cursor.clone(),
-            credential: credential.map_or_else(|| "anonymous".to_owned(), |known| known.fingerprint.clone()),
+            credential: credential
+                .map_or_else(|| "anonymous".to_owned(), |known| known.fingerprint.clone()),
             node: self.node.clone(),
             status: heard.status,
             outcome: heard.reading.outcome,
@@ -468,7 +566,12 @@ impl Shop {
 }
 
 fn budget_id<'a>(work: &'a Work, name: &Name) -> Option<&'a BudgetId> {
-    let place = work.call.plan.budgets.iter().position(|budget| budget == name)?;
+    let place = work
+        .call
+        .plan
+        .budgets
+        .iter()
+        .position(|budget| budget == name)?;
     work.call.budgets.get(place)
 }
 
@@ -496,7 +599,10 @@ fn failure(error: &FetchError) -> (Reading, bool) {
 
 /// Notes when the posts of a page were made, within a bound.
 fn remember_posts(posts: &mut Vec<WorldTime>, reading: &Reading) {
-    let statuses = reading.objects.iter().filter(|object| object.table == Table::Statuses);
+    let statuses = reading
+        .objects
+        .iter()
+        .filter(|object| object.table == Table::Statuses);
     let fields = statuses.flat_map(|object| object.groups.iter().flat_map(|group| &group.fields));
     for (name, value) in fields {
         if let (true, Value::Time { at_us, .. }) = (&**name == "created_us", value) {

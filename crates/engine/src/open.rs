@@ -1,9 +1,9 @@
 //! The beginning of a run: is this the crawl it goes on with, what does it add, what is due.
 
+use crate::EngineError;
 use crate::exchange::Shop;
 use crate::scheduler::Scheduler;
 use crate::settings::{CrawlSettings, Parts};
-use crate::EngineError;
 use kittiwake_model::{
     Commit, Discovery, Expansion, Key, Name, Reference, RobotFiling, RunRecord, RunUpdate,
 };
@@ -38,17 +38,32 @@ pub(crate) async fn open(settings: CrawlSettings, parts: Parts) -> Result<Schedu
 
 fn check_same_crawl(settings: &CrawlSettings, record: &RunRecord) -> Result<(), EngineError> {
     let other = |what, found: &str, wanted: &str, advice| {
-        Err(EngineError::OtherCrawl { what, found: found.into(), wanted: wanted.into(), advice })
+        Err(EngineError::OtherCrawl {
+            what,
+            found: found.into(),
+            wanted: wanted.into(),
+            advice,
+        })
     };
     let elsewhere = "use another file with --into";
     if record.network != *settings.network.name() {
-        return other("network", &record.network, settings.network.name(), elsewhere);
+        return other(
+            "network",
+            &record.network,
+            settings.network.name(),
+            elsewhere,
+        );
     }
     if record.host != settings.host {
         return other("host", &record.host, &settings.host, elsewhere);
     }
     if record.clock != settings.clock_source {
-        return other("clock", &record.clock, &settings.clock_source, "go on with the same clock");
+        return other(
+            "clock",
+            &record.clock,
+            &settings.clock_source,
+            "go on with the same clock",
+        );
     }
     let known: serde_json::Value = serde_json::from_str(&record.settings)
         .map_err(|error| EngineError::Broken(format!("the last run's settings: {error}")))?;
@@ -78,17 +93,34 @@ fn expansion_of(settings: &CrawlSettings) -> Result<Expansion, EngineError> {
     let mut robots = Vec::with_capacity(settings.robots.len());
     for name in &settings.robots {
         let robot = settings.network.robot(name).ok_or_else(|| {
-            let known: Vec<_> = settings.network.robots().iter().map(|robot| &*robot.name).collect();
-            EngineError::Usage(format!("no robot {name:?}; this network has {}", known.join(", ")))
+            let known: Vec<_> = settings
+                .network
+                .robots()
+                .iter()
+                .map(|robot| &*robot.name)
+                .collect();
+            EngineError::Usage(format!(
+                "no robot {name:?}; this network has {}",
+                known.join(", ")
+            ))
         })?;
-        let lane = format!("{}/{}/{}", settings.network.name(), settings.host, robot.name);
+        let lane = format!(
+            "{}/{}/{}",
+            settings.network.name(),
+            settings.host,
+            robot.name
+        );
         robots.push(RobotFiling {
             robot: robot.name.clone(),
             lane: lane.into(),
             kind: robot.kind.clone(),
         });
     }
-    Ok(Expansion { follow: settings.follow, depth_max: settings.depth, robots })
+    Ok(Expansion {
+        follow: settings.follow,
+        depth_max: settings.depth,
+        robots,
+    })
 }
 
 /// Writes the run's record and its seeds, and waits until all that is in reach is filed.
@@ -120,11 +152,19 @@ async fn start_run(shop: &Shop) -> Result<i64, EngineError> {
         ..Commit::default()
     };
     let reports = shop.store.commit(vec![start]).await?;
-    let report = reports.first().ok_or_else(|| EngineError::Broken("no report".into()))?;
-    let run = report.run.ok_or_else(|| EngineError::Broken("a run without a number".into()))?;
+    let report = reports
+        .first()
+        .ok_or_else(|| EngineError::Broken("no report".into()))?;
+    let run = report
+        .run
+        .ok_or_else(|| EngineError::Broken("a run without a number".into()))?;
     let mut backlog = report.backlog;
     while backlog {
-        backlog = shop.hand_on_depths().await?.iter().any(|report| report.backlog);
+        backlog = shop
+            .hand_on_depths()
+            .await?
+            .iter()
+            .any(|report| report.backlog);
     }
     Ok(run)
 }
@@ -133,7 +173,9 @@ async fn load_frontier(store: &dyn Store, scheduler: &mut Scheduler) -> Result<(
     let mut after: Option<(Key, Name)> = None;
     loop {
         let rows = store.frontier(after.take(), ROWS_PER_STEP).await?;
-        let Some(last) = rows.last() else { return Ok(()) };
+        let Some(last) = rows.last() else {
+            return Ok(());
+        };
         after = Some((last.subject, last.robot.clone()));
         for row in rows {
             scheduler.file(&row.lane, row.subject, row.visits, row.due);

@@ -28,7 +28,10 @@ pub(crate) struct Permit {
 pub(crate) enum Taken {
     Permit(Permit),
     /// Nothing may be sent before this time; the budget's name says why.
-    Wait { until: LimitTime, budget: Name },
+    Wait {
+        until: LimitTime,
+        budget: Name,
+    },
 }
 
 /// One budget's use in this run.
@@ -72,6 +75,9 @@ struct Pocket {
     held: Vec<Held>,
     /// The window for which earlier unanswered calls were carried over.
     opened: Option<Window>,
+    /// Calls of earlier windows that were answered in a window before it was opened: the server
+    /// may have counted them there.
+    late: Option<(Window, u32)>,
     shut_until: LimitTime,
     sent: u64,
     /// Calls of the current window that were answered, for comparison with the server's word.
@@ -89,13 +95,26 @@ struct Held {
 }
 
 impl Purse {
-    pub(crate) fn new(ledger: Option<Ledger>, clock: Clock, holder: String, limits: Limits) -> Self {
+    pub(crate) fn new(
+        ledger: Option<Ledger>,
+        clock: Clock,
+        holder: String,
+        limits: Limits,
+    ) -> Self {
         let started = clock.limit();
         let (reserve, guard_us, ledger) = match limits {
             Limits::Keep { reserve, guard } => (reserve, guard.as_micros() as i64, ledger),
             Limits::Off => (0.0, 0, None),
         };
-        Self { ledger, clock, holder, pockets: BTreeMap::new(), reserve, guard_us, started }
+        Self {
+            ledger,
+            clock,
+            holder,
+            pockets: BTreeMap::new(),
+            reserve,
+            guard_us,
+            started,
+        }
     }
 
     /// Makes a budget known before it is drawn from.
@@ -106,6 +125,7 @@ impl Purse {
             limit,
             held: Vec::new(),
             opened: None,
+            late: None,
             shut_until: LimitTime(i64::MIN),
             sent: 0,
             answered: 0,
@@ -126,7 +146,9 @@ impl Purse {
     /// Takes the right to one call from every one of the budgets, or from none.
     pub(crate) async fn take(&mut self, budgets: &[BudgetId]) -> Result<Taken, EngineError> {
         if self.ledger.is_none() {
-            return Ok(Taken::Permit(Permit { charged: Vec::new() }));
+            return Ok(Taken::Permit(Permit {
+                charged: Vec::new(),
+            }));
         }
         // Asking the ledger takes time, in which a window may end; then it is asked again.
         for _ in 0..4 {
@@ -144,7 +166,10 @@ impl Purse {
             }
         }
         let until = self.clock.limit().plus_us(1_000);
-        Ok(Taken::Wait { until, budget: "window edge".into() })
+        Ok(Taken::Wait {
+            until,
+            budget: "window edge".into(),
+        })
     }
 
     /// Whether one of the budgets gives nothing at this moment: shut, or too near a window's edge.
@@ -169,37 +194,57 @@ impl Purse {
 
     /// On entering a window: calls of earlier windows that are still unanswered count in it too,
     /// and what earlier grants left unspent is handed back.
-    async fn open_windows(&mut self, budgets: &[BudgetId], now: LimitTime) -> Result<(), EngineError> {
+    async fn open_windows(
+        &mut self,
+        budgets: &[BudgetId],
+        now: LimitTime,
+    ) -> Result<(), EngineError> {
         let (mut carries, mut closings) = (Vec::new(), Vec::new());
         for id in budgets {
-            let Some(pocket) = self.pockets.get_mut(id) else { continue };
+            let Some(pocket) = self.pockets.get_mut(id) else {
+                continue;
+            };
             let window = budget::window_at(&pocket.rule, now);
             if pocket.opened == Some(window) {
                 continue;
             }
             pocket.opened = Some(window);
             (pocket.answered, pocket.excess) = (0, 0);
-            pocket.held.retain(|held| !held.closed || held.unanswered > 0);
-            let calls: u32 = pocket.held.iter().map(|held| held.unanswered).sum();
+            pocket
+                .held
+                .retain(|held| !held.closed || held.unanswered > 0);
+            let late = pocket
+                .late
+                .take()
+                .filter(|(answered_in, _)| *answered_in == window);
+            let unanswered: u32 = pocket.held.iter().map(|held| held.unanswered).sum();
+            let calls = unanswered + late.map_or(0, |(_, calls)| calls);
             if calls > 0 {
                 let holder = self.holder.clone();
-                carries.push(Carry { budget: id.clone(), window, holder, calls });
+                carries.push(Carry {
+                    budget: id.clone(),
+                    window,
+                    holder,
+                    calls,
+                });
             }
             for held in pocket.held.iter_mut().filter(|held| !held.closed) {
                 held.closed = true;
-                closings.push(Closing { grant: held.grant.id, unused: held.unspent });
+                closings.push(Closing {
+                    grant: held.grant.id,
+                    unused: held.unspent,
+                });
                 held.unspent = 0;
             }
         }
-        let Some(ledger) = &self.ledger else { return Ok(()) };
+        let Some(ledger) = &self.ledger else {
+            return Ok(());
+        };
         // Carried first: between the two steps a call may count twice, never not at all.
         if !carries.is_empty() {
             ledger.carry(carries).await?;
         }
-        if !closings.is_empty() {
-            ledger.close(closings).await?;
-        }
-        Ok(())
+        self.close_grants(closings).await
     }
 
     fn wants(&self, budgets: &[BudgetId], now: LimitTime) -> Vec<Want> {
@@ -221,15 +266,26 @@ impl Purse {
         lacking.collect()
     }
 
-    async fn acquire(&mut self, now: LimitTime, wants: Vec<Want>) -> Result<Option<Taken>, EngineError> {
+    async fn acquire(
+        &mut self,
+        now: LimitTime,
+        wants: Vec<Want>,
+    ) -> Result<Option<Taken>, EngineError> {
         self.settle_spent().await?;
-        let Some(ledger) = &self.ledger else { return Ok(None) };
+        let Some(ledger) = &self.ledger else {
+            return Ok(None);
+        };
         match ledger.acquire(now, wants).await? {
             Acquired::Granted(grants) => {
                 for grant in grants {
                     if let Some(pocket) = self.pockets.get_mut(&grant.budget) {
                         let unspent = grant.calls;
-                        pocket.held.push(Held { grant, unspent, unanswered: 0, closed: false });
+                        pocket.held.push(Held {
+                            grant,
+                            unspent,
+                            unanswered: 0,
+                            closed: false,
+                        });
                     }
                 }
                 Ok(None)
@@ -243,7 +299,10 @@ impl Purse {
                     }
                     None => Name::from(budget.0.as_str()),
                 };
-                Ok(Some(Taken::Wait { until, budget: name }))
+                Ok(Some(Taken::Wait {
+                    until,
+                    budget: name,
+                }))
             }
         }
     }
@@ -251,9 +310,14 @@ impl Purse {
     fn spend(&mut self, budgets: &[BudgetId], now: LimitTime) -> Permit {
         let mut charged = Vec::with_capacity(budgets.len());
         for id in budgets {
-            let Some(pocket) = self.pockets.get_mut(id) else { continue };
+            let Some(pocket) = self.pockets.get_mut(id) else {
+                continue;
+            };
             let window = budget::window_at(&pocket.rule, now);
-            let held = pocket.held.iter_mut().find(|held| held.grant.window == window && held.unspent > 0);
+            let held = pocket
+                .held
+                .iter_mut()
+                .find(|held| held.grant.window == window && held.unspent > 0);
             if let Some(held) = held {
                 held.unspent -= 1;
                 held.unanswered += 1;
@@ -266,31 +330,41 @@ impl Purse {
 
     /// The call was answered, or is known not to be on its way any more.
     pub(crate) fn settle(&mut self, permit: Permit) {
+        let now = self.clock.limit();
         for (id, grant) in permit.charged {
-            let Some(pocket) = self.pockets.get_mut(&id) else { continue };
-            let opened = pocket.opened;
-            if let Some(held) = pocket.held.iter_mut().find(|held| held.grant.id == grant) {
-                held.unanswered = held.unanswered.saturating_sub(1);
-                if Some(held.grant.window) == opened {
-                    pocket.answered += 1;
-                }
+            if let Some(pocket) = self.pockets.get_mut(&id) {
+                pocket.settle(grant, now);
             }
         }
     }
 
     /// Closes grants of which every call was sent and answered, so that no other process takes
-    /// them for calls that may still be on their way when the next window begins.
+    /// them for calls that may still be on their way when the next window begins. In a window
+    /// that was not opened yet, nothing is closed: what may count there has not been carried over.
     pub(crate) async fn settle_spent(&mut self) -> Result<(), EngineError> {
+        let now = self.clock.limit();
         let mut closings = Vec::new();
-        for held in self.pockets.values_mut().flat_map(|pocket| pocket.held.iter_mut()) {
-            if !held.closed && held.unspent == 0 && held.unanswered == 0 {
-                held.closed = true;
-                closings.push(Closing { grant: held.grant.id, unused: 0 });
-            }
-        }
         for pocket in self.pockets.values_mut() {
-            pocket.held.retain(|held| !held.closed || held.unanswered > 0);
+            if pocket.opened != Some(budget::window_at(&pocket.rule, now)) {
+                continue;
+            }
+            for held in &mut pocket.held {
+                if !held.closed && held.unspent == 0 && held.unanswered == 0 {
+                    held.closed = true;
+                    closings.push(Closing {
+                        grant: held.grant.id,
+                        unused: 0,
+                    });
+                }
+            }
+            pocket
+                .held
+                .retain(|held| !held.closed || held.unanswered > 0);
         }
+        self.close_grants(closings).await
+    }
+
+    async fn close_grants(&self, closings: Vec<Closing>) -> Result<(), EngineError> {
         match &self.ledger {
             Some(ledger) if !closings.is_empty() => Ok(ledger.close(closings).await?),
             _ => Ok(()),
@@ -298,16 +372,24 @@ impl Purse {
     }
 
     /// The server's word on a budget lowers it at once.
-    pub(crate) async fn observe(&mut self, id: &BudgetId, report: &LimitReport) -> Result<(), EngineError> {
+    pub(crate) async fn observe(
+        &mut self,
+        id: &BudgetId,
+        report: &LimitReport,
+    ) -> Result<(), EngineError> {
         let now = self.clock.limit();
-        let Some(pocket) = self.pockets.get_mut(id) else { return Ok(()) };
+        let Some(pocket) = self.pockets.get_mut(id) else {
+            return Ok(());
+        };
         let window = budget::window_at(&pocket.rule, now);
         // A reset that does not belong to this window speaks of one that is over or of another clock.
         let tolerance_us = (pocket.rule.window_us / 50).max(self.guard_us);
         if report.reset.since_us(window.end).abs() > tolerance_us || pocket.opened != Some(window) {
             return Ok(());
         }
-        pocket.limit = pocket.limit.min(budget::after_reserve(report.limit, self.reserve));
+        pocket.limit = pocket
+            .limit
+            .min(budget::after_reserve(report.limit, self.reserve));
         let used = report.limit.saturating_sub(report.remaining);
         let unanswered: u32 = pocket.held.iter().map(|held| held.unanswered).sum();
         let sendable = report.remaining.saturating_sub(unanswered);
@@ -325,7 +407,11 @@ impl Purse {
     }
 
     /// Nothing is drawn from these budgets before `until`.
-    pub(crate) async fn block(&mut self, budgets: &[BudgetId], until: LimitTime) -> Result<(), EngineError> {
+    pub(crate) async fn block(
+        &mut self,
+        budgets: &[BudgetId],
+        until: LimitTime,
+    ) -> Result<(), EngineError> {
         for id in budgets {
             if let Some(pocket) = self.pockets.get_mut(id) {
                 pocket.shut_until = pocket.shut_until.max(until);
@@ -339,19 +425,26 @@ impl Purse {
 
     /// Hands back everything unspent; the crawl is over.
     pub(crate) async fn close(&mut self) -> Result<(), EngineError> {
+        // What may count in the present windows is carried over before its grants are closed.
+        let budgets: Vec<BudgetId> = self.pockets.keys().cloned().collect();
+        self.open_windows(&budgets, self.clock.limit()).await?;
         let mut closings = Vec::new();
-        for held in self.pockets.values_mut().flat_map(|pocket| pocket.held.iter_mut()) {
+        for held in self
+            .pockets
+            .values_mut()
+            .flat_map(|pocket| pocket.held.iter_mut())
+        {
             // A grant with a call that may still be on its way stays open, as after a crash.
             if held.closed || held.unanswered > 0 {
                 continue;
             }
             held.closed = true;
-            closings.push(Closing { grant: held.grant.id, unused: held.unspent });
+            closings.push(Closing {
+                grant: held.grant.id,
+                unused: held.unspent,
+            });
         }
-        match &self.ledger {
-            Some(ledger) if !closings.is_empty() => Ok(ledger.close(closings).await?),
-            _ => Ok(()),
-        }
+        self.close_grants(closings).await
     }
 
     pub(crate) fn spent(&self) -> Vec<BudgetSpent> {
@@ -370,6 +463,23 @@ impl Purse {
 }
 
 impl Pocket {
+    fn settle(&mut self, grant: i64, now: LimitTime) {
+        let Some(held) = self.held.iter_mut().find(|held| held.grant.id == grant) else {
+            return;
+        };
+        held.unanswered = held.unanswered.saturating_sub(1);
+        if Some(held.grant.window) == self.opened {
+            self.answered += 1;
+        }
+        let window = budget::window_at(&self.rule, now);
+        if held.grant.window == window || self.opened == Some(window) {
+            // Counted where it was sent, or carried over when the window was opened.
+            return;
+        }
+        let before = self.late.filter(|(answered_in, _)| *answered_in == window);
+        self.late = Some((window, before.map_or(0, |(_, calls)| calls) + 1));
+    }
+
     fn unspent(&self, window: Window) -> u32 {
         let current = self.held.iter().filter(|held| held.grant.window == window);
         current.map(|held| held.unspent).sum()
@@ -378,7 +488,11 @@ impl Pocket {
     /// Lets no more than `sendable` calls of the current window be sent.
     fn trim(&mut self, window: Window, sendable: u32) {
         let mut left = sendable;
-        for held in self.held.iter_mut().filter(|held| held.grant.window == window) {
+        for held in self
+            .held
+            .iter_mut()
+            .filter(|held| held.grant.window == window)
+        {
             held.unspent = held.unspent.min(left);
             left -= held.unspent;
         }

@@ -13,7 +13,11 @@ impl Shop {
     /// Lets the store hand depths on to neighbours, a bounded number at a time.
     pub(crate) async fn hand_on_depths(&self) -> Result<Vec<CommitReport>, EngineError> {
         let expansion = Some(Arc::clone(&self.expansion));
-        let commit = Commit { at: self.clock.world(), expansion, ..Commit::default() };
+        let commit = Commit {
+            at: self.clock.world(),
+            expansion,
+            ..Commit::default()
+        };
         Ok(self.store.commit(vec![commit]).await?)
     }
 
@@ -35,35 +39,66 @@ impl Shop {
 
     /// The call that comes next for the tasks: the step itself, or the question by which id this
     /// host knows the subject.
-    pub(crate) fn call(&self, query: &Query, tasks: &[TaskRecord], step: Step) -> Result<Call, RequestError> {
+    pub(crate) fn call(
+        &self,
+        query: &Query,
+        tasks: &[TaskRecord],
+        step: Step,
+    ) -> Result<Call, RequestError> {
         let network = &self.settings.network;
         let identities: Vec<_> = tasks.iter().map(|task| &task.identity).collect();
         let missing = match network.request(&self.ask(query, &identities, &step.page)) {
             Ok(plan) => {
                 let budgets = self.budget_ids(&plan.budgets);
-                return Ok(Call { purpose: Purpose::Visit, step, plan, budgets });
+                return Ok(Call {
+                    purpose: Purpose::Visit,
+                    step,
+                    plan,
+                    budgets,
+                });
             }
             Err(error @ RequestError::MissingAlias { .. }) => error,
             Err(error) => return Err(error),
         };
-        let [identity] = identities.as_slice() else { return Err(missing) };
-        let Some(resolve) = network.resolve_query(&identity.kind) else { return Err(missing) };
-        let step = Step { query: resolve.name.clone(), page: StepPage::First, walk: step.walk, cursor: None };
+        let [identity] = identities.as_slice() else {
+            return Err(missing);
+        };
+        let Some(resolve) = network.resolve_query(&identity.kind) else {
+            return Err(missing);
+        };
+        let step = Step {
+            query: resolve.name.clone(),
+            page: StepPage::First,
+            walk: step.walk,
+            cursor: None,
+        };
         let plan = network.request(&self.ask(resolve, &[identity], &step.page))?;
         let budgets = self.budget_ids(&plan.budgets);
-        Ok(Call { purpose: Purpose::Resolve, step, plan, budgets })
+        Ok(Call {
+            purpose: Purpose::Resolve,
+            step,
+            plan,
+            budgets,
+        })
     }
 
     fn budget_ids(&self, names: &[Name]) -> Vec<BudgetId> {
         let settings = &self.settings;
-        let credential = settings.credential.as_ref().map(|known| known.fingerprint.as_str());
+        let credential = settings
+            .credential
+            .as_ref()
+            .map(|known| known.fingerprint.as_str());
         let id = |name: &Name| {
             let scope = settings.network.budget(name).map(|rule| rule.scope);
             let whose = match scope {
                 Some(Scope::User | Scope::Token) => credential.unwrap_or("anonymous"),
                 _ => "this-address",
             };
-            BudgetId(format!("{}/{name}@{}#{whose}", settings.network.name(), settings.host))
+            BudgetId(format!(
+                "{}/{name}@{}#{whose}",
+                settings.network.name(),
+                settings.host
+            ))
         };
         names.iter().map(id).collect()
     }

@@ -25,7 +25,10 @@ pub struct Snapshot {
 
 impl Progress {
     pub fn snapshot(&self) -> Snapshot {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub(crate) fn update(&self, change: impl FnOnce(&mut Snapshot)) {

@@ -8,8 +8,8 @@ use crate::work::{Call, Purpose, RETURNS_MAX, TRIES_MAX, Work};
 use crate::{EngineError, Progress};
 use kittiwake_frontier::Frontier;
 use kittiwake_model::{
-    Commit, CommitReport, FrontierRow, Key, LimitTime, Name, Outcome, OutcomeCode, RealTime, RunEnd,
-    RunUpdate, WorldTime,
+    Commit, CommitReport, FrontierRow, Key, LimitTime, Name, Outcome, OutcomeCode, RealTime,
+    RunEnd, RunUpdate, WorldTime,
 };
 use kittiwake_network::RequestError;
 use kittiwake_store::TaskRecord;
@@ -59,7 +59,12 @@ struct HostHealth {
 }
 
 impl Scheduler {
-    pub(crate) fn new(shop: Arc<Shop>, progress: Arc<Progress>, run: i64, jitter_seed: u64) -> Self {
+    pub(crate) fn new(
+        shop: Arc<Shop>,
+        progress: Arc<Progress>,
+        run: i64,
+        jitter_seed: u64,
+    ) -> Self {
         Self {
             shop,
             progress,
@@ -82,7 +87,12 @@ impl Scheduler {
 
     /// Files a subject in the order index, unless this crawl has no further use for it.
     pub(crate) fn file(&mut self, lane: &Name, subject: Key, visits: u32, due: WorldTime) {
-        let wanted = self.shop.expansion.robots.iter().any(|filing| filing.lane == *lane);
+        let wanted = self
+            .shop
+            .expansion
+            .robots
+            .iter()
+            .any(|filing| filing.lane == *lane);
         let visited = self.shop.settings.until_idle && visits > 0;
         if wanted && !visited {
             self.frontier.file(lane, subject, due);
@@ -95,7 +105,10 @@ impl Scheduler {
             return Some(end);
         }
         let settings = &self.shop.settings;
-        if settings.time_max.is_some_and(|limit| self.started.elapsed() >= limit) {
+        if settings
+            .time_max
+            .is_some_and(|limit| self.started.elapsed() >= limit)
+        {
             return Some(End::Time);
         }
         if settings.calls_max.is_some_and(|limit| self.calls >= limit) {
@@ -127,7 +140,8 @@ impl Scheduler {
                 continue;
             }
             let keys: Vec<Key> = leases.iter().map(|lease| lease.subject).collect();
-            self.make_work(&filing.lane, &filing.robot, &keys, batch).await?;
+            self.make_work(&filing.lane, &filing.robot, &keys, batch)
+                .await?;
         }
         Ok(())
     }
@@ -135,9 +149,13 @@ impl Scheduler {
     /// How many subjects of a robot share a call. Only a robot of one unpaged query can batch.
     fn batch_size(&self, robot: &str) -> Result<usize, EngineError> {
         let robot = self.shop.robot(robot)?;
-        let [step] = robot.steps.as_slice() else { return Ok(1) };
+        let [step] = robot.steps.as_slice() else {
+            return Ok(1);
+        };
         let query = self.shop.settings.network.query(&step.query);
-        Ok(query.filter(|query| query.pages_max <= 1).map_or(1, |query| query.batch_max.max(1) as usize))
+        Ok(query
+            .filter(|query| query.pages_max <= 1)
+            .map_or(1, |query| query.batch_max.max(1) as usize))
     }
 
     async fn make_work(
@@ -160,7 +178,8 @@ impl Scheduler {
             if batch > 1 && self.can_ask(robot, &record)? {
                 together.push(record);
                 if together.len() == batch {
-                    self.prepare(lane, robot, std::mem::take(&mut together), ranked).await?;
+                    self.prepare(lane, robot, std::mem::take(&mut together), ranked)
+                        .await?;
                 }
             } else {
                 self.prepare(lane, robot, vec![record], ranked).await?;
@@ -179,7 +198,9 @@ impl Scheduler {
             return Ok(false);
         };
         let query = self.shop.query(&step)?;
-        Ok(network.request(&self.shop.ask(query, &[&record.identity], &step.page)).is_ok())
+        Ok(network
+            .request(&self.shop.ask(query, &[&record.identity], &step.page))
+            .is_ok())
     }
 
     /// Makes tasks into work, with the next call ready.
@@ -190,13 +211,16 @@ impl Scheduler {
         tasks: Vec<TaskRecord>,
         ranked: Instant,
     ) -> Result<(), EngineError> {
-        let Some(first) = tasks.first() else { return Ok(()) };
+        let Some(first) = tasks.first() else {
+            return Ok(());
+        };
         let subject = first.row.subject;
         if let Some(waiting) = self.resolving.get_mut(&subject) {
             waiting.push(lane.clone());
             return Ok(());
         }
-        let Some(step) = walk::next_step(&self.shop.settings.network, self.shop.robot(robot)?, first)
+        let Some(step) =
+            walk::next_step(&self.shop.settings.network, self.shop.robot(robot)?, first)
         else {
             return self.nothing_to_ask(lane, tasks).await;
         };
@@ -240,13 +264,24 @@ impl Scheduler {
     }
 
     /// Every list of the visit was walked before the visit itself was recorded.
-    async fn nothing_to_ask(&mut self, lane: &Name, tasks: Vec<TaskRecord>) -> Result<(), EngineError> {
+    async fn nothing_to_ask(
+        &mut self,
+        lane: &Name,
+        tasks: Vec<TaskRecord>,
+    ) -> Result<(), EngineError> {
         let at = self.shop.clock.world();
-        let mut commit = Commit { at, ..Commit::default() };
+        let mut commit = Commit {
+            at,
+            ..Commit::default()
+        };
         for task in tasks {
             let visits = task.row.visits.saturating_add(1);
             self.frontier.release(lane, task.row.subject, None);
-            commit.frontier.push(FrontierRow { visits, due: at, ..task.row });
+            commit.frontier.push(FrontierRow {
+                visits,
+                due: at,
+                ..task.row
+            });
         }
         let reports = self.shop.store.commit(vec![commit]).await?;
         self.take_in(&reports).await
@@ -260,7 +295,10 @@ impl Scheduler {
         error: &RequestError,
     ) -> Result<(), EngineError> {
         let at = self.shop.clock.world();
-        let mut commit = Commit { at, ..Commit::default() };
+        let mut commit = Commit {
+            at,
+            ..Commit::default()
+        };
         for task in tasks {
             self.frontier.release(lane, task.row.subject, None);
             commit.outcomes.push(Outcome {
@@ -270,7 +308,11 @@ impl Scheduler {
                 reason: error.to_string(),
             });
             let visits = task.row.visits.saturating_add(1);
-            commit.frontier.push(FrontierRow { visits, due: at, ..task.row });
+            commit.frontier.push(FrontierRow {
+                visits,
+                due: at,
+                ..task.row
+            });
         }
         let reports = self.shop.store.commit(vec![commit]).await?;
         self.take_in(&reports).await
@@ -281,7 +323,11 @@ impl Scheduler {
         if self.in_flight.len() >= self.shop.settings.concurrency || self.host.is_paused() {
             return Ok(None);
         }
-        let calls_left = self.shop.settings.calls_max.map(|limit| limit.saturating_sub(self.calls));
+        let calls_left = self
+            .shop
+            .settings
+            .calls_max
+            .map(|limit| limit.saturating_sub(self.calls));
         if calls_left.is_some_and(|left| left <= self.in_flight.len() as u64) {
             return Ok(None);
         }
@@ -289,7 +335,9 @@ impl Scheduler {
         let mut purse = shop.purse.lock().await;
         let now = shop.clock.real();
         for lane in self.lanes_in_turn() {
-            let Some(queue) = self.ready.get_mut(&lane) else { continue };
+            let Some(queue) = self.ready.get_mut(&lane) else {
+                continue;
+            };
             let mut place = 0;
             while place < queue.len() {
                 let work = &queue[place];
@@ -303,7 +351,8 @@ impl Scheduler {
                         return Ok(queue.remove(place).map(|work| (work, permit)));
                     }
                     Taken::Wait { until, budget } => {
-                        self.progress.update(|shown| shown.paused_until = Some((until, budget.to_string())));
+                        self.progress
+                            .update(|shown| shown.paused_until = Some((until, budget.to_string())));
                         place += 1;
                     }
                 }
@@ -314,14 +363,18 @@ impl Scheduler {
 
     fn lanes_in_turn(&self) -> Vec<Name> {
         let mut lanes: Vec<Name> = self.ready.keys().cloned().collect();
-        if let Some(place) = lanes.iter().position(|lane| Some(lane) == self.served.as_ref()) {
+        if let Some(place) = lanes
+            .iter()
+            .position(|lane| Some(lane) == self.served.as_ref())
+        {
             lanes.rotate_left(place + 1);
         }
         lanes
     }
 
     pub(crate) fn send(&mut self, work: Work, permit: Permit) {
-        self.in_flight.spawn(exchange(Arc::clone(&self.shop), work, permit));
+        self.in_flight
+            .spawn(exchange(Arc::clone(&self.shop), work, permit));
         let in_flight = self.in_flight.len() as u64;
         self.progress.update(|shown| {
             shown.in_flight = in_flight;
@@ -351,7 +404,8 @@ impl Scheduler {
         if self.in_flight.len() < self.shop.settings.concurrency {
             let purse = self.shop.purse.lock().await;
             for work in self.ready.values().flatten() {
-                let paused = Duration::from_micros(work.not_before.since_us(clock.real()).max(0) as u64);
+                let paused =
+                    Duration::from_micros(work.not_before.since_us(clock.real()).max(0) as u64);
                 let shut = purse.shut(&work.call.budgets);
                 let shut = shut.map_or(Duration::ZERO, |(until, _)| clock.until_limit(until));
                 nap = nap.min(paused.max(shut));
@@ -368,7 +422,16 @@ impl Scheduler {
 
     /// Takes in an exchange that is durable: counts it, and reschedules its subjects.
     pub(crate) async fn acknowledge(&mut self, done: Option<Done>) -> Result<(), EngineError> {
-        let Some(Done { work, ending, reports, calls, limited }) = done else { return Ok(()) };
+        let Some(Done {
+            work,
+            ending,
+            reports,
+            calls,
+            limited,
+        }) = done
+        else {
+            return Ok(());
+        };
         self.calls += calls;
         self.violations += u64::from(limited);
         if !matches!(ending, Ending::HostDown(_)) {
@@ -381,7 +444,11 @@ impl Scheduler {
             Ending::Resolved | Ending::Unresolved => self.resolved(work, &reports).await?,
             Ending::Retry(until) => self.retry(work, until),
             Ending::HostDown(reason) => self.host_down(work, reason),
-            Ending::Wait(_) => self.ready.entry(work.lane.clone()).or_default().push_front(work),
+            Ending::Wait(_) => self
+                .ready
+                .entry(work.lane.clone())
+                .or_default()
+                .push_front(work),
             Ending::Split => self.split(work).await?,
             Ending::AuthExpired(reason) => self.ended = Some(End::AuthExpired(reason)),
         }
@@ -406,7 +473,10 @@ impl Scheduler {
     /// Files all tasks of a subject as the store has them.
     async fn refile(&mut self, subject: Key) -> Result<(), EngineError> {
         let robots = &self.shop.expansion.robots;
-        let asked = robots.iter().map(|filing| (subject, filing.robot.clone())).collect();
+        let asked = robots
+            .iter()
+            .map(|filing| (subject, filing.robot.clone()))
+            .collect();
         for record in self.shop.store.tasks(asked).await?.into_iter().flatten() {
             let row = record.row;
             self.file(&row.lane, row.subject, row.visits, row.due);
@@ -432,7 +502,13 @@ impl Scheduler {
 
     /// The visit has another page or list: its next call goes to the front of the lane.
     async fn go_on(&mut self, work: Work) -> Result<(), EngineError> {
-        let Work { lane, robot, tasks, posts, .. } = work;
+        let Work {
+            lane,
+            robot,
+            tasks,
+            posts,
+            ..
+        } = work;
         self.prepare(&lane, &robot, tasks, Instant::now()).await?;
         if let Some(queue) = self.ready.get_mut(&lane) {
             if let Some(mut next) = queue.pop_back() {
@@ -476,8 +552,15 @@ impl Scheduler {
         }
         let pause = self.pause(work.tries);
         let asked = until.map_or(Duration::ZERO, |until| self.shop.clock.until_limit(until));
-        work.not_before = self.shop.clock.real().plus_us(pause.max(asked).as_micros() as i64);
-        self.ready.entry(work.lane.clone()).or_default().push_back(work);
+        work.not_before = self
+            .shop
+            .clock
+            .real()
+            .plus_us(pause.max(asked).as_micros() as i64);
+        self.ready
+            .entry(work.lane.clone())
+            .or_default()
+            .push_back(work);
     }
 
     /// Back to the frontier, behind everybody who is due.
@@ -486,7 +569,10 @@ impl Scheduler {
         for subject in work.keys() {
             self.resolving.remove(&subject);
             if self.returns.len() < RETURNS_KEPT_MAX {
-                let count = self.returns.entry((subject, work.robot.clone())).or_default();
+                let count = self
+                    .returns
+                    .entry((subject, work.robot.clone()))
+                    .or_default();
                 *count = (*count + 1).min(RETURNS_MAX);
             }
             self.frontier.release(&work.lane, subject, Some(now));
@@ -498,7 +584,11 @@ impl Scheduler {
         self.jitter ^= self.jitter << 13;
         self.jitter ^= self.jitter >> 7;
         self.jitter ^= self.jitter << 17;
-        let doubled = self.shop.settings.retry_pause.saturating_mul(1 << tries.min(10));
+        let doubled = self
+            .shop
+            .settings
+            .retry_pause
+            .saturating_mul(1 << tries.min(10));
         let share = 0.5 + (self.jitter % 1_000) as f64 / 1_000.0;
         doubled.mul_f64(share).min(PAUSE_MAX)
     }
@@ -512,11 +602,19 @@ impl Scheduler {
         self.host.failures = self.host.failures.saturating_add(1);
         let pause = self.pause(self.host.failures);
         self.host.pause_until = Some(now + pause);
-        self.ready.entry(work.lane.clone()).or_default().push_front(work);
+        self.ready
+            .entry(work.lane.clone())
+            .or_default()
+            .push_front(work);
     }
 
     async fn split(&mut self, work: Work) -> Result<(), EngineError> {
-        let Work { lane, robot, mut tasks, .. } = work;
+        let Work {
+            lane,
+            robot,
+            mut tasks,
+            ..
+        } = work;
         let second = tasks.split_off(tasks.len() / 2);
         self.prepare(&lane, &robot, tasks, Instant::now()).await?;
         self.prepare(&lane, &robot, second, Instant::now()).await
@@ -525,7 +623,8 @@ impl Scheduler {
     /// Waits for everything that was sent, so that nothing that was answered is thrown away.
     pub(crate) async fn finish_in_flight(&mut self) -> Result<(), EngineError> {
         while let Some(joined) = self.in_flight.join_next().await {
-            let done = joined.map_err(|error| EngineError::Broken(format!("a visit failed: {error}")))??;
+            let done = joined
+                .map_err(|error| EngineError::Broken(format!("a visit failed: {error}")))??;
             self.acknowledge(Some(done)).await?;
         }
         Ok(())
@@ -546,7 +645,10 @@ impl Scheduler {
         let ended = self.shop.clock.real();
         let commit = Commit {
             at: self.shop.clock.world(),
-            run: Some(RunUpdate::End { run: self.run, end: RunEnd { ended, reason } }),
+            run: Some(RunUpdate::End {
+                run: self.run,
+                end: RunEnd { ended, reason },
+            }),
             ..Commit::default()
         };
         self.shop.store.commit(vec![commit]).await?;

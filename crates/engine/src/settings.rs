@@ -49,7 +49,10 @@ pub struct CrawlSettings {
 pub enum Limits {
     /// `reserve` is the share of every allowance that is left unused; no call is sent within
     /// `guard` of a window's edge, where the server's clock may differ from ours.
-    Keep { reserve: f64, guard: Duration },
+    Keep {
+        reserve: f64,
+        guard: Duration,
+    },
     Off,
 }
 
@@ -95,7 +98,6 @@ pub enum End {
     /// The credential is no longer accepted.
     AuthExpired(String),
 }
-
 
 /// What a crawl did.
 #[derive(Debug, Clone)]

@@ -44,7 +44,14 @@ pub(crate) fn next_step(network: &Network, robot: &Robot, task: &TaskRecord) -> 
 
 fn step_of(query: &Query, cursors: &[Cursor], walk: u32) -> Option<Step> {
     let known = cursors.iter().find(|cursor| cursor.query == query.name);
-    let step = |page, cursor| Some(Step { query: query.name.clone(), page, walk, cursor });
+    let step = |page, cursor| {
+        Some(Step {
+            query: query.name.clone(),
+            page,
+            walk,
+            cursor,
+        })
+    };
     let Some(cursor) = known else {
         return step(StepPage::First, None);
     };
@@ -91,13 +98,19 @@ pub(crate) fn advance(
     newest: Option<String>,
     now: WorldTime,
 ) -> (Cursor, Option<Cap>) {
-    let continued = matches!(step.page, StepPage::Next(_)).then_some(step.cursor.as_ref()).flatten();
+    let continued = matches!(step.page, StepPage::Next(_))
+        .then_some(step.cursor.as_ref())
+        .flatten();
     let forward = step.cursor.as_ref().and_then(|cursor| cursor.mark.clone());
     let pages = continued.map_or(0, |cursor| cursor.pages).saturating_add(1);
     let before = continued.and_then(|cursor| cursor.mark_next.clone());
     // Walking back from the newest, the first page has the newest id; walking forward from a
     // mark, each page has a newer one.
-    let mark_next = if forward.is_some() { newest.or(before) } else { before.or(newest) };
+    let mark_next = if forward.is_some() {
+        newest.or(before)
+    } else {
+        before.or(newest)
+    };
     let checkpoint = continued.and_then(|cursor| cursor.checkpoint.clone());
     let cap = next.as_deref().and_then(|token| {
         let current = match &step.page {
@@ -128,9 +141,131 @@ pub(crate) fn advance(
         pages,
         state,
         checkpoint,
-        mark: if complete { mark_next.clone().or(forward) } else { forward },
+        mark: if complete {
+            mark_next.clone().or(forward)
+        } else {
+            forward
+        },
         mark_next: if complete { None } else { mark_next },
         started: continued.map_or(now, |cursor| cursor.started),
     };
     (cursor, cap)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kittiwake_model::{FrontierRow, Identity};
+    use proptest::prelude::*;
+
+    fn network() -> Network {
+        let text = include_str!("../../../networks/mastodon.toml");
+        Network::parse("mastodon.toml", text).expect("the shipped definition")
+    }
+
+    fn task(visits: u32, cursors: Vec<Cursor>) -> TaskRecord {
+        TaskRecord {
+            row: FrontierRow {
+                subject: Key(1),
+                robot: "statuses".into(),
+                lane: "lane".into(),
+                visits,
+                due: WorldTime(0),
+                state: Vec::new(),
+            },
+            depth: 0,
+            identity: Identity {
+                network: "mastodon".into(),
+                kind: "user".into(),
+                canonical: None,
+                aliases: Vec::new(),
+            },
+            cursors,
+        }
+    }
+
+    /// Walks a list whose pages are given by `next`; the tokens that were asked for, and the cap.
+    fn walk(
+        network: &Network,
+        robot: &str,
+        visits: u32,
+        cursors: Vec<Cursor>,
+        next: impl Fn(Option<u64>) -> (Option<u64>, Option<u64>),
+    ) -> (Vec<StepPage>, Option<Cap>, Vec<Cursor>) {
+        let robot = network.robot(robot).expect("a robot");
+        let mut task = task(visits, cursors);
+        let mut asked = Vec::new();
+        let mut capped = None;
+        while let Some(step) = next_step(network, robot, &task) {
+            let query = network.query(&step.query).expect("a query");
+            let place = match &step.page {
+                StepPage::Next(token) => token.parse().ok(),
+                _ => None,
+            };
+            asked.push(step.page.clone());
+            let (token, newest) = next(place);
+            let token = token.map(|token| token.to_string());
+            let newest = newest.map(|newest| newest.to_string());
+            let (cursor, cap) = advance(query, Key(1), &step, token, newest, WorldTime(5));
+            task.cursors.retain(|known| known.query != cursor.query);
+            task.cursors.push(cursor);
+            capped = capped.or(cap);
+            assert!(asked.len() < 100_000, "endless");
+        }
+        (asked, capped, task.cursors)
+    }
+
+    #[test]
+    fn a_walk_goes_on_where_it_stopped_and_then_from_its_mark() {
+        let network = network();
+        let pages = |place: Option<u64>| match place {
+            None => (Some(30), Some(99)),
+            Some(30) => (Some(20), None),
+            _ => (None, None),
+        };
+        let (asked, cap, cursors) = walk(&network, "statuses", 0, Vec::new(), pages);
+        let tokens = ["30", "20"].map(|token| StepPage::Next(token.into()));
+        assert_eq!(asked, [vec![StepPage::First], tokens.to_vec()].concat());
+        assert_eq!(cap, None);
+        assert_eq!(cursors[0].mark.as_deref(), Some("99"));
+        // The next visit begins at the mark, and its own newest item becomes the next one.
+        let newer = |place: Option<u64>| match place {
+            None => (Some(120), Some(120)),
+            _ => (None, Some(130)),
+        };
+        let (asked, _, cursors) = walk(&network, "statuses", 1, cursors, newer);
+        assert_eq!(
+            asked,
+            [StepPage::Since("99".into()), StepPage::Next("120".into())]
+        );
+        assert_eq!(cursors[0].mark.as_deref(), Some("130"));
+        // A visit that finds nothing new keeps the mark.
+        let (_, _, cursors) = walk(&network, "statuses", 2, cursors, |_| (None, None));
+        assert_eq!(cursors[0].mark.as_deref(), Some("130"));
+    }
+
+    #[test]
+    fn a_cursor_of_other_paging_rules_is_void() {
+        let network = network();
+        let (_, _, mut cursors) = walk(&network, "statuses", 0, Vec::new(), |_| (None, Some(7)));
+        cursors[0].digest = "other".into();
+        let (asked, _, _) = walk(&network, "statuses", 1, cursors, |_| (None, None));
+        assert_eq!(asked, [StepPage::First]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_circle_is_found(before in 0_u64..50, length in 1_u64..50) {
+            let network = network();
+            let next = |place: Option<u64>| {
+                let at = place.map_or(0, |place| place + 1);
+                let token = if at >= before + length { before } else { at };
+                (Some(token), None)
+            };
+            let (asked, cap, _) = walk(&network, "statuses", 0, Vec::new(), next);
+            prop_assert_eq!(cap, Some(Cap::RepeatingCursor));
+            // Found within a few rounds, without remembering all pages.
+            prop_assert!(asked.len() as u64 <= 4 * (before + length) + 8, "{} pages", asked.len());
+        }
+    }
 }

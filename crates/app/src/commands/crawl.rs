@@ -3,7 +3,9 @@
 use crate::cli::{CrawlArguments, FollowChoice, LimitsChoice};
 use crate::failure::{Failure, code};
 use crate::{console, crash, definitions, environment, summary};
-use kittiwake_engine::{Clock, CrawlReport, CrawlSettings, Credential, End, Limits, Parts, Progress};
+use kittiwake_engine::{
+    Clock, CrawlReport, CrawlSettings, Credential, End, Limits, Parts, Progress,
+};
 use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Method, Request, Secret, is_loopback_host};
 use kittiwake_frontier::RoundRobin;
 use kittiwake_model::{ClockSpec, Follow, Identity};
@@ -45,7 +47,11 @@ pub(crate) async fn run(arguments: CrawlArguments) -> Result<ExitCode, Failure> 
     if arguments.json {
         console::output(&summary::crawled(&arguments.into, &report, seconds).to_string());
     } else {
-        let text = format!("{}{}", summary::table(&report.summary), summary::ending(&report, seconds));
+        let text = format!(
+            "{}{}",
+            summary::table(&report.summary),
+            summary::ending(&report, seconds)
+        );
         console::output(text.trim_end());
     }
     Ok(ExitCode::from(exit_code(&report.end)))
@@ -61,7 +67,10 @@ fn exit_code(end: &End) -> u8 {
 }
 
 /// Crawls as the arguments say.
-pub(crate) async fn crawl(arguments: &CrawlArguments, ledger_path: &Path) -> Result<CrawlReport, Failure> {
+pub(crate) async fn crawl(
+    arguments: &CrawlArguments,
+    ledger_path: &Path,
+) -> Result<CrawlReport, Failure> {
     let place = Place::find(arguments)?;
     let user_agent = user_agent(arguments, place.loopback)?;
     let fetcher = Fetcher::new(FetchConfig {
@@ -118,13 +127,17 @@ impl Place {
         let network = definitions::find(name)?;
         let base = match (&arguments.host, named_host) {
             (Some(address), _) => parse_base(address)?,
-            (None, Some(host)) => network.base(host).map_err(|error| Failure::usage(error.to_string()))?,
+            (None, Some(host)) => network
+                .base(host)
+                .map_err(|error| Failure::usage(error.to_string()))?,
             (None, None) if network.needs_host() => {
                 return Err(Failure::usage(format!(
                     "{name} runs on many hosts; say which: {name}@HOST, or --host URL"
                 )));
             }
-            (None, None) => network.base("").map_err(|error| Failure::usage(error.to_string()))?,
+            (None, None) => network
+                .base("")
+                .map_err(|error| Failure::usage(error.to_string()))?,
         };
         let authority = base.host_str().unwrap_or_default();
         let host = match (named_host, base.port()) {
@@ -133,18 +146,29 @@ impl Place {
             (None, None) => authority.to_owned(),
         };
         let loopback = is_loopback_host(&base);
-        Ok(Self { network, base, host, loopback })
+        Ok(Self {
+            network,
+            base,
+            host,
+            loopback,
+        })
     }
 }
 
 fn parse_base(address: &str) -> Result<Url, Failure> {
-    let wrong = |why: &str| Failure::usage(format!("--host {address:?}: {why}; write for example https://mastodon.example"));
+    let wrong = |why: &str| {
+        Failure::usage(format!(
+            "--host {address:?}: {why}; write for example https://mastodon.example"
+        ))
+    };
     let url = Url::parse(address).map_err(|error| wrong(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(wrong("not an http address"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Failure::usage("--host holds a password; put a token into KITTIWAKE_<NETWORK>_TOKEN instead"));
+        return Err(Failure::usage(
+            "--host holds a password; put a token into KITTIWAKE_<NETWORK>_TOKEN instead",
+        ));
     }
     if url.scheme() == "http" && !is_loopback_host(&url) {
         return Err(wrong("http without encryption is taken only for loopback"));
@@ -159,8 +183,13 @@ fn user_agent(arguments: &CrawlArguments, loopback: bool) -> Result<String, Fail
         None => environment::settings()?.contact,
     };
     match contact {
-        Some(contact) if contact.is_empty() || !contact.chars().all(|letter| (' '..='~').contains(&letter)) => {
-            Err(Failure::usage("a contact is plain text, such as an e-mail address or a web page"))
+        Some(contact)
+            if contact.is_empty()
+                || !contact.chars().all(|letter| (' '..='~').contains(&letter)) =>
+        {
+            Err(Failure::usage(
+                "a contact is plain text, such as an e-mail address or a web page",
+            ))
         }
         Some(contact) => Ok(format!("kittiwake/{version} ({contact})")),
         None if loopback => Ok(format!("kittiwake/{version}")),
@@ -173,12 +202,18 @@ fn user_agent(arguments: &CrawlArguments, loopback: bool) -> Result<String, Fail
 
 /// The clocks of a synthetic network, or the machine's own.
 async fn clock_spec(fetcher: &Fetcher, address: Option<&str>) -> Result<ClockSpec, Failure> {
-    let Some(address) = address else { return Ok(ClockSpec::real()) };
+    let Some(address) = address else {
+        return Ok(ClockSpec::real());
+    };
     let base = parse_base(address)?;
     if !is_loopback_host(&base) {
-        return Err(Failure::usage("--clock-from takes only a synthetic network on loopback"));
+        return Err(Failure::usage(
+            "--clock-from takes only a synthetic network on loopback",
+        ));
     }
-    let url = base.join("/_sim/clock").map_err(|error| Failure::usage(error.to_string()))?;
+    let url = base
+        .join("/_sim/clock")
+        .map_err(|error| Failure::usage(error.to_string()))?;
     let request = Request {
         method: Method::Get,
         url,
@@ -187,28 +222,65 @@ async fn clock_spec(fetcher: &Fetcher, address: Option<&str>) -> Result<ClockSpe
         body: None,
         trust: HostTrust::Named,
     };
-    let response = fetcher.fetch(request).await.map_err(|error| Failure::other(error.to_string()))?;
-    let spec: ClockSpec = serde_json::from_slice(&response.body)
-        .map_err(|_| Failure::usage(format!("{address} is no synthetic network: it gives no clock")))?;
-    if spec.is_sound() { Ok(spec) } else { Err(Failure::usage(format!("{address} gives a clock that cannot be"))) }
+    let response = fetcher
+        .fetch(request)
+        .await
+        .map_err(|error| Failure::other(error.to_string()))?;
+    let spec: ClockSpec = serde_json::from_slice(&response.body).map_err(|_| {
+        Failure::usage(format!(
+            "{address} is no synthetic network: it gives no clock"
+        ))
+    })?;
+    if spec.is_sound() {
+        Ok(spec)
+    } else {
+        Err(Failure::usage(format!(
+            "{address} gives a clock that cannot be"
+        )))
+    }
 }
 
-fn settings(arguments: &CrawlArguments, place: Place, spec: &ClockSpec) -> Result<CrawlSettings, Failure> {
-    let Place { network, base, host, loopback } = place;
+fn settings(
+    arguments: &CrawlArguments,
+    place: Place,
+    spec: &ClockSpec,
+) -> Result<CrawlSettings, Failure> {
+    let Place {
+        network,
+        base,
+        host,
+        loopback,
+    } = place;
     let limits = match arguments.limits {
         LimitsChoice::Keep => Limits::Keep {
-            reserve: arguments.reserve.unwrap_or(if loopback { 0.0 } else { RESERVE }),
-            guard: if loopback { GUARD_LOOPBACK.mul_f64(spec.limit.rate.max(1.0)) } else { GUARD },
+            reserve: arguments
+                .reserve
+                .unwrap_or(if loopback { 0.0 } else { RESERVE }),
+            guard: if loopback {
+                GUARD_LOOPBACK.mul_f64(spec.limit.rate.max(1.0))
+            } else {
+                GUARD
+            },
         },
         LimitsChoice::Off if loopback => Limits::Off,
         LimitsChoice::Off => {
-            return Err(Failure::usage("--limits off is taken only for a host on loopback; limits of others are kept"));
+            return Err(Failure::usage(
+                "--limits off is taken only for a host on loopback; limits of others are kept",
+            ));
         }
     };
     let robots = if arguments.robots.is_empty() {
-        network.robots().iter().map(|robot| robot.name.clone()).collect()
+        network
+            .robots()
+            .iter()
+            .map(|robot| robot.name.clone())
+            .collect()
     } else {
-        arguments.robots.iter().map(|robot| robot.trim().into()).collect()
+        arguments
+            .robots
+            .iter()
+            .map(|robot| robot.trim().into())
+            .collect()
     };
     let seeds = seeds(arguments, &network, &host)?;
     let credential = environment::token(network.name())?.map(|token| Credential {
@@ -239,8 +311,16 @@ fn settings(arguments: &CrawlArguments, place: Place, spec: &ClockSpec) -> Resul
         limits,
         credential,
         clock_source,
-        host_patience: if loopback { HOST_PATIENCE_LOOPBACK } else { HOST_PATIENCE },
-        retry_pause: if loopback { RETRY_PAUSE_LOOPBACK } else { RETRY_PAUSE },
+        host_patience: if loopback {
+            HOST_PATIENCE_LOOPBACK
+        } else {
+            HOST_PATIENCE
+        },
+        retry_pause: if loopback {
+            RETRY_PAUSE_LOOPBACK
+        } else {
+            RETRY_PAUSE
+        },
         keep_raw: arguments.raw,
         network: Arc::new(network),
     })
@@ -248,7 +328,9 @@ fn settings(arguments: &CrawlArguments, place: Place, spec: &ClockSpec) -> Resul
 
 /// A name for a token that tells nothing of it: it stands in the ledger and in the query log.
 fn fingerprint(token: &str) -> String {
-    let digest = Sha256::new_with_prefix("kittiwake credential ").chain_update(token).finalize();
+    let digest = Sha256::new_with_prefix("kittiwake credential ")
+        .chain_update(token)
+        .finalize();
     digest.iter().take(8).fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
@@ -263,12 +345,20 @@ fn follow(choice: FollowChoice) -> Follow {
 }
 
 /// The seeds as identities, from the arguments and, for `-`, from standard input.
-fn seeds(arguments: &CrawlArguments, network: &Network, host: &str) -> Result<Vec<Identity>, Failure> {
+fn seeds(
+    arguments: &CrawlArguments,
+    network: &Network,
+    host: &str,
+) -> Result<Vec<Identity>, Failure> {
     let mut seeds = Vec::new();
     let mut add = |text: &str| {
-        let seed = network.seed(text, host).map_err(|error| Failure::usage(error.to_string()))?;
+        let seed = network
+            .seed(text, host)
+            .map_err(|error| Failure::usage(error.to_string()))?;
         if seeds.len() >= SEEDS_MAX {
-            return Err(Failure::usage(format!("more than {SEEDS_MAX} seeds; split them over several runs")));
+            return Err(Failure::usage(format!(
+                "more than {SEEDS_MAX} seeds; split them over several runs"
+            )));
         }
         seeds.push(seed);
         Ok(())
@@ -279,7 +369,8 @@ fn seeds(arguments: &CrawlArguments, network: &Network, host: &str) -> Result<Ve
             continue;
         }
         for line in std::io::stdin().lock().lines() {
-            let line = line.map_err(|error| Failure::usage(format!("cannot read seeds: {error}")))?;
+            let line =
+                line.map_err(|error| Failure::usage(format!("cannot read seeds: {error}")))?;
             let line = line.trim();
             if !line.is_empty() && !line.starts_with('#') {
                 add(line)?;
@@ -290,7 +381,10 @@ fn seeds(arguments: &CrawlArguments, network: &Network, host: &str) -> Result<Ve
 }
 
 /// The first request to stop lets the crawl finish what is in flight, the second ends it at once.
-#[expect(clippy::exit, reason = "the user asked twice; everything committed is safe")]
+#[expect(
+    clippy::exit,
+    reason = "the user asked twice; everything committed is safe"
+)]
 async fn watch_for_stop(ask: watch::Sender<bool>) {
     stop_asked().await;
     console::note("stopping: finishing what is in flight; once more to stop at once");

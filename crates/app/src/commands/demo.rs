@@ -41,10 +41,13 @@ pub(crate) async fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> 
     words.extend(["--for", "20s", "--until-idle", "--concurrency", "8"].map(String::from));
     words.extend(["--into".to_owned(), file.display().to_string()]);
     if !arguments.json {
-        console::note(&format!("A synthetic network of {USERS} users with a real server's limits, {LIMIT_SPEED:.0} times as quick."));
+        console::note(&format!(
+            "A synthetic network of {USERS} users with a real server's limits, {LIMIT_SPEED:.0} times as quick."
+        ));
         console::note(&format!("$ {}", words.join(" ")));
     }
-    let parsed = Arguments::try_parse_from(&words).map_err(|error| Failure::other(error.to_string()))?;
+    let parsed =
+        Arguments::try_parse_from(&words).map_err(|error| Failure::other(error.to_string()))?;
     let Command::Crawl(crawl_arguments) = parsed.command else {
         return Err(Failure::other("the demo's command is no crawl"));
     };

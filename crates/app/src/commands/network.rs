@@ -1,9 +1,9 @@
 //! `kittiwake network`: look at definitions.
 
 use crate::cli::NetworkCommand;
+use crate::console;
 use crate::definitions::{self, SHIPPED};
 use crate::failure::Failure;
-use crate::console;
 use kittiwake_network::Network;
 use serde_json::json;
 use std::process::ExitCode;
@@ -12,14 +12,24 @@ pub(crate) fn run(command: NetworkCommand) -> Result<ExitCode, Failure> {
     match command {
         NetworkCommand::Check { file } => {
             let network = definitions::read(&file)?;
-            console::output(&format!("{}: correct: {}", file.display(), describe(&network)));
+            console::output(&format!(
+                "{}: correct: {}",
+                file.display(),
+                describe(&network)
+            ));
         }
         NetworkCommand::List { json } => list(json)?,
         NetworkCommand::Show { name } => {
-            let (_, text) = SHIPPED.iter().find(|(shipped, _)| *shipped == name).ok_or_else(|| {
-                let known: Vec<_> = SHIPPED.iter().map(|(shipped, _)| *shipped).collect();
-                Failure::usage(format!("no shipped network {name:?}; shipped are {}", known.join(", ")))
-            })?;
+            let (_, text) = SHIPPED
+                .iter()
+                .find(|(shipped, _)| *shipped == name)
+                .ok_or_else(|| {
+                    let known: Vec<_> = SHIPPED.iter().map(|(shipped, _)| *shipped).collect();
+                    Failure::usage(format!(
+                        "no shipped network {name:?}; shipped are {}",
+                        known.join(", ")
+                    ))
+                })?;
             console::output(text.trim_end());
         }
     }

@@ -8,13 +8,21 @@ use std::process::ExitCode;
 
 pub(crate) async fn run(arguments: &SimArguments) -> Result<ExitCode, Failure> {
     let at: jiff::Timestamp = arguments.at.parse().map_err(|_| {
-        Failure::usage(format!("--at {:?} is no time; write for example 2026-06-01T12:00:00Z", arguments.at))
+        Failure::usage(format!(
+            "--at {:?} is no time; write for example 2026-06-01T12:00:00Z",
+            arguments.at
+        ))
     })?;
     let rates = [Some(arguments.speed), arguments.limit_speed];
-    if rates.into_iter().flatten().any(|rate| !rate.is_finite() || !(0.0..=1e6).contains(&rate))
+    if rates
+        .into_iter()
+        .flatten()
+        .any(|rate| !rate.is_finite() || !(0.0..=1e6).contains(&rate))
         || arguments.limit_speed == Some(0.0)
     {
-        return Err(Failure::usage("speeds run from 0 to 1000000, and limits cannot stand still"));
+        return Err(Failure::usage(
+            "speeds run from 0 to 1000000, and limits cannot stand still",
+        ));
     }
     let server = kittiwake_sim::serve(SimConfig {
         listen: arguments.listen,

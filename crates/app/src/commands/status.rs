@@ -19,14 +19,17 @@ pub(crate) async fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure
     if arguments.json {
         let mut shown = summary::held(&arguments.file, &held);
         if let (Some((number, record)), Some(entries)) = (&run, shown.as_object_mut()) {
-            entries.insert("run".into(), json!({
-                "number": number,
-                "network": record.network,
-                "host": record.host,
-                "definition": record.definition,
-                "clock": record.clock,
-                "started_us": record.started,
-            }));
+            entries.insert(
+                "run".into(),
+                json!({
+                    "number": number,
+                    "network": record.network,
+                    "host": record.host,
+                    "definition": record.definition,
+                    "clock": record.clock,
+                    "started_us": record.started,
+                }),
+            );
             entries.insert("budgets".into(), json!(budgets));
         }
         console::output(&shown.to_string());
@@ -46,11 +49,15 @@ pub(crate) async fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure
 
 /// What the ledger says of the current windows; a ledger that is not there yet says nothing.
 async fn budgets() -> Vec<String> {
-    let Ok(path) = environment::ledger_path() else { return Vec::new() };
+    let Ok(path) = environment::ledger_path() else {
+        return Vec::new();
+    };
     if !path.exists() {
         return Vec::new();
     }
-    let Ok(ledger) = Ledger::open(&path) else { return Vec::new() };
+    let Ok(ledger) = Ledger::open(&path) else {
+        return Vec::new();
+    };
     let now = LimitTime(environment::real_now().micros());
     let usage = ledger.usage(now).await.unwrap_or_default();
     usage.iter().map(summary::budget_line).collect()

@@ -18,7 +18,10 @@ fn every_command_has_help_with_an_example() {
     ] {
         let output = folder.run(&[command, &["--help"]].concat());
         assert_eq!(output.status.code(), Some(0), "{command:?}");
-        assert!(text(&output.stdout).contains("Example"), "{command:?} has no example");
+        assert!(
+            text(&output.stdout).contains("Example"),
+            "{command:?} has no example"
+        );
     }
     assert_eq!(folder.run(&["--version"]).status.code(), Some(0));
 }
@@ -28,15 +31,95 @@ fn a_wrong_argument_is_a_usage_error_of_a_few_lines() {
     let folder = Folder::new();
     for (arguments, expected) in [
         (&["crawl"][..], "--into"),
-        (&["crawl", "mastodon", "a", "--into", "x.db"], "mastodon@HOST"),
-        (&["crawl", "nonet@example.org", "a", "--into", "x.db"], "no network"),
-        (&["crawl", "mastodon@example.org", "a", "--into", "x.db"], "--contact"),
-        (&["crawl", "mastodon@example.org", "a", "--into", "x.db", "--contact", "me", "--limits", "off"], "loopback"),
-        (&["crawl", "mastodon", "a", "--host", "http://example.org", "--into", "x.db"], "loopback"),
-        (&["crawl", "mastodon", "a", "--host", "https://user:pass@example.org", "--into", "x.db"], "TOKEN"),
-        (&["crawl", "mastodon", "--host", "http://127.0.0.1:9", "--into", "x.db"], "seed"),
-        (&["crawl", "mastodon", "a", "--host", "http://127.0.0.1:9", "--into", "x.db", "--robots", "dust"], "relations"),
-        (&["crawl", "mastodon", "a", "--host", "http://127.0.0.1:9", "--into", "x.db", "--for", "soon"], "10m"),
+        (
+            &["crawl", "mastodon", "a", "--into", "x.db"],
+            "mastodon@HOST",
+        ),
+        (
+            &["crawl", "nonet@example.org", "a", "--into", "x.db"],
+            "no network",
+        ),
+        (
+            &["crawl", "mastodon@example.org", "a", "--into", "x.db"],
+            "--contact",
+        ),
+        (
+            &[
+                "crawl",
+                "mastodon@example.org",
+                "a",
+                "--into",
+                "x.db",
+                "--contact",
+                "me",
+                "--limits",
+                "off",
+            ],
+            "loopback",
+        ),
+        (
+            &[
+                "crawl",
+                "mastodon",
+                "a",
+                "--host",
+                "http://example.org",
+                "--into",
+                "x.db",
+            ],
+            "loopback",
+        ),
+        (
+            &[
+                "crawl",
+                "mastodon",
+                "a",
+                "--host",
+                "https://user:pass@example.org",
+                "--into",
+                "x.db",
+            ],
+            "TOKEN",
+        ),
+        (
+            &[
+                "crawl",
+                "mastodon",
+                "--host",
+                "http://127.0.0.1:9",
+                "--into",
+                "x.db",
+            ],
+            "seed",
+        ),
+        (
+            &[
+                "crawl",
+                "mastodon",
+                "a",
+                "--host",
+                "http://127.0.0.1:9",
+                "--into",
+                "x.db",
+                "--robots",
+                "dust",
+            ],
+            "relations",
+        ),
+        (
+            &[
+                "crawl",
+                "mastodon",
+                "a",
+                "--host",
+                "http://127.0.0.1:9",
+                "--into",
+                "x.db",
+                "--for",
+                "soon",
+            ],
+            "10m",
+        ),
         (&["network", "show", "myspace"], "mastodon"),
         (&["network", "check", "absent.toml"], "absent.toml"),
         (&["sim", "serve", "--at", "yesterday"], "2026"),
@@ -66,12 +149,43 @@ fn networks_can_be_listed_shown_and_checked() {
 #[test]
 fn a_stopped_crawl_says_so_and_the_same_command_goes_on() {
     let folder = Folder::new();
-    let sim = Sim::start(&folder, &["--users", "300", "--speed", "0", "--limits", "off", "--latency-ms", "20"]);
-    let seed = sim.truth("users")[0]["acct"].as_str().expect("a handle").to_owned();
+    let sim = Sim::start(
+        &folder,
+        &[
+            "--users",
+            "300",
+            "--speed",
+            "0",
+            "--limits",
+            "off",
+            "--latency-ms",
+            "20",
+        ],
+    );
+    let seed = sim.truth("users")[0]["acct"]
+        .as_str()
+        .expect("a handle")
+        .to_owned();
     let crawl = || {
         let mut command = folder.kittiwake();
-        command.args(["crawl", "mastodon", "--host", &sim.address, &seed, "--into", "t.db"]);
-        command.args(["--depth", "2", "--until-idle", "--limits", "off", "--json", "--quiet"]);
+        command.args([
+            "crawl",
+            "mastodon",
+            "--host",
+            &sim.address,
+            &seed,
+            "--into",
+            "t.db",
+        ]);
+        command.args([
+            "--depth",
+            "2",
+            "--until-idle",
+            "--limits",
+            "off",
+            "--json",
+            "--quiet",
+        ]);
         command
     };
     let process = Running::start(&mut crawl());
@@ -98,24 +212,72 @@ fn a_stopped_crawl_says_so_and_the_same_command_goes_on() {
     assert_eq!(shown["run"]["network"], "mastodon");
 
     let refused = folder.run(&[
-        "crawl", "mastodon", "--host", &sim.address, "--into", "t.db", "--depth", "1", "--limits", "off",
+        "crawl",
+        "mastodon",
+        "--host",
+        &sim.address,
+        "--into",
+        "t.db",
+        "--depth",
+        "1",
+        "--limits",
+        "off",
     ]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("depth may grow"), "{}", text(&refused.stderr));
+    assert!(
+        text(&refused.stderr).contains("depth may grow"),
+        "{}",
+        text(&refused.stderr)
+    );
 }
 
 #[test]
 fn a_second_process_on_the_same_file_is_refused() {
     let folder = Folder::new();
-    let sim = Sim::start(&folder, &["--users", "300", "--speed", "0", "--limits", "off", "--latency-ms", "50"]);
-    let seed = sim.truth("users")[0]["acct"].as_str().expect("a handle").to_owned();
-    let arguments = ["crawl", "mastodon", "--host", &sim.address, &seed, "--into", "t.db", "--limits", "off", "--depth", "2", "--quiet"];
+    let sim = Sim::start(
+        &folder,
+        &[
+            "--users",
+            "300",
+            "--speed",
+            "0",
+            "--limits",
+            "off",
+            "--latency-ms",
+            "50",
+        ],
+    );
+    let seed = sim.truth("users")[0]["acct"]
+        .as_str()
+        .expect("a handle")
+        .to_owned();
+    let arguments = [
+        "crawl",
+        "mastodon",
+        "--host",
+        &sim.address,
+        &seed,
+        "--into",
+        "t.db",
+        "--limits",
+        "off",
+        "--depth",
+        "2",
+        "--quiet",
+    ];
     let _first = Running::start(folder.kittiwake().args(arguments));
     std::thread::sleep(Duration::from_millis(800));
     let second = folder.run(&arguments);
     assert_eq!(second.status.code(), Some(1));
     let message = text(&second.stderr);
-    assert!(message.contains("another kittiwake is crawling into this file"), "{message}");
+    assert!(
+        message.contains("another kittiwake is crawling into this file"),
+        "{message}"
+    );
     let status = folder.run(&["status", "t.db"]);
-    assert_eq!(status.status.code(), Some(0), "a crawl may be looked at while it runs");
+    assert_eq!(
+        status.status.code(),
+        Some(0),
+        "a crawl may be looked at while it runs"
+    );
 }

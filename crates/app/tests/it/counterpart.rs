@@ -62,14 +62,27 @@ fn serve(mut stream: TcpStream, host: String, heard: &Mutex<Vec<Call>>, answer: 
     let first = lines.next().unwrap_or_default();
     let target = first.split(' ').nth(1).unwrap_or_default().to_owned();
     let headers = lines.take_while(|line| !line.is_empty()).collect();
-    let call = Call { target, host, headers };
+    let call = Call {
+        target,
+        host,
+        headers,
+    };
     heard.lock().expect("calls").push(call.clone());
     let _ = answer(&call, &mut stream);
 }
 
 /// An answer of JSON, unless the headers say otherwise.
-pub(crate) fn reply(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) -> std::io::Result<()> {
-    let kind = if headers.contains("content-type") { "" } else { "content-type: application/json\r\n" };
+pub(crate) fn reply(
+    stream: &mut TcpStream,
+    status: &str,
+    headers: &str,
+    body: &[u8],
+) -> std::io::Result<()> {
+    let kind = if headers.contains("content-type") {
+        ""
+    } else {
+        "content-type: application/json\r\n"
+    };
     let head = format!(
         "HTTP/1.1 {status}\r\n{kind}content-length: {}\r\nconnection: close\r\n{headers}\r\n",
         body.len()

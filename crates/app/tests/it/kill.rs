@@ -7,15 +7,24 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const CRASH_POINTS: [&str; 4] =
-    ["grant-and-send", "send-and-answer", "answer-and-commit", "commit-and-acknowledge"];
+const CRASH_POINTS: [&str; 4] = [
+    "grant-and-send",
+    "send-and-answer",
+    "answer-and-commit",
+    "commit-and-acknowledge",
+];
 
 /// How long a crawl may take to come to the moment at which it is killed.
 const MOMENT_MAX: Duration = Duration::from_secs(60);
 
 /// Kills one process at a moment that the dice choose: after some calls, or at a crash point.
 /// Returns what was hit, or `None` if the crawl came to its end first.
-pub(crate) fn run_and_kill(sim: &Sim, command: &mut Command, dice: &mut Dice, round: u64) -> Option<String> {
+pub(crate) fn run_and_kill(
+    sim: &Sim,
+    command: &mut Command,
+    dice: &mut Dice,
+    round: u64,
+) -> Option<String> {
     if round % 2 == 0 {
         let point = CRASH_POINTS[(round / 2) as usize % CRASH_POINTS.len()];
         let count = 1 + dice.below(60);
@@ -64,14 +73,36 @@ fn committed(file: &Path) -> BTreeSet<String> {
 fn kill_test(users: &str, kills_wanted: u64) {
     let mut dice = Dice::new("the kill test");
     let folder = Folder::new();
-    let sim = Sim::start(&folder, &["--users", users, "--seed", "5", "--speed", "0", "--limits", "off"]);
+    let sim = Sim::start(
+        &folder,
+        &[
+            "--users", users, "--seed", "5", "--speed", "0", "--limits", "off",
+        ],
+    );
     let truth = Truth::read(&sim);
     let seed = truth.seed();
     let file = folder.path("t.db");
     let crawl = || {
         let mut command = folder.kittiwake();
-        command.args(["crawl", "mastodon", "--host", &sim.address, &seed, "--into", "t.db"]);
-        command.args(["--depth", "2", "--until-idle", "--limits", "off", "--concurrency", "8", "--quiet"]);
+        command.args([
+            "crawl",
+            "mastodon",
+            "--host",
+            &sim.address,
+            &seed,
+            "--into",
+            "t.db",
+        ]);
+        command.args([
+            "--depth",
+            "2",
+            "--until-idle",
+            "--limits",
+            "off",
+            "--concurrency",
+            "8",
+            "--quiet",
+        ]);
         command
     };
     let mut kills = Vec::new();
@@ -88,10 +119,18 @@ fn kill_test(users: &str, kills_wanted: u64) {
     }
     let mut last = Running::start(&mut crawl());
     assert_eq!(last.wait(), Some(0));
-    let repeated = sim.targets_after(seen).into_iter().find(|target| known.contains(target));
+    let repeated = sim
+        .targets_after(seen)
+        .into_iter()
+        .find(|target| known.contains(target));
     assert_eq!(repeated, None, "asked for again although committed");
     compare(&file, &truth, &seed, 2);
-    println!("{} kills, {} calls: {}", kills.len(), sim.calls(), kills.join(", "));
+    println!(
+        "{} kills, {} calls: {}",
+        kills.len(),
+        sim.calls(),
+        kills.join(", ")
+    );
 }
 
 #[test]

@@ -19,19 +19,48 @@ impl World {
     /// A small world whose 5-minute windows last four seconds.
     fn strict(users: &str) -> Self {
         let folder = Folder::new();
-        let limit_speed = std::env::var("KITTIWAKE_TEST_LIMIT_SPEED").unwrap_or_else(|_| "75".into());
-        let arguments = ["--users", users, "--seed", "9", "--speed", "0", "--limits", "strict"];
-        let sim = Sim::start(&folder, &[&arguments[..], &["--limit-speed", &limit_speed]].concat());
+        let limit_speed =
+            std::env::var("KITTIWAKE_TEST_LIMIT_SPEED").unwrap_or_else(|_| "75".into());
+        let arguments = [
+            "--users", users, "--seed", "9", "--speed", "0", "--limits", "strict",
+        ];
+        let sim = Sim::start(
+            &folder,
+            &[&arguments[..], &["--limit-speed", &limit_speed]].concat(),
+        );
         let truth = Truth::read(&sim);
         let seed = truth.seed();
-        Self { folder, sim, truth, seed }
+        Self {
+            folder,
+            sim,
+            truth,
+            seed,
+        }
     }
 
     fn crawl(&self, file: &str, token: Option<&str>) -> Command {
         let mut command = self.folder.kittiwake();
         let address = &self.sim.address;
-        command.args(["crawl", "mastodon", "--host", address, "--clock-from", address, &self.seed]);
-        command.args(["--into", file, "--depth", "2", "--until-idle", "--concurrency", "8", "--quiet", "--json"]);
+        command.args([
+            "crawl",
+            "mastodon",
+            "--host",
+            address,
+            "--clock-from",
+            address,
+            &self.seed,
+        ]);
+        command.args([
+            "--into",
+            file,
+            "--depth",
+            "2",
+            "--until-idle",
+            "--concurrency",
+            "8",
+            "--quiet",
+            "--json",
+        ]);
         if let Some(token) = token {
             command.env("KITTIWAKE_MASTODON_TOKEN", token);
         }
@@ -39,13 +68,32 @@ impl World {
     }
 
     fn check(&self, files: &[&str]) {
-        assert_eq!(self.sim.violations(), 0, "{}", self.sim.get("/_sim/ledger?calls=0"));
+        assert_eq!(
+            self.sim.violations(),
+            0,
+            "{}",
+            self.sim.get("/_sim/ledger?calls=0")
+        );
         let windows = &self.sim.json("/_sim/ledger?calls=0")["windows"];
-        let share = |window: &Value| window["used"].as_f64().unwrap_or(0.0) / window["limit"].as_f64().unwrap_or(1.0);
-        let shares: Vec<f64> = windows.as_array().into_iter().flatten().map(share).collect();
+        let share = |window: &Value| {
+            window["used"].as_f64().unwrap_or(0.0) / window["limit"].as_f64().unwrap_or(1.0)
+        };
+        let shares: Vec<f64> = windows
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(share)
+            .collect();
         let bound = shares.iter().filter(|share| **share >= 0.9).count();
-        println!("{} calls; of {} windows, {bound} were used to 90 % or more", self.sim.calls(), shares.len());
-        assert!(bound > 0, "no limit was ever near, so nothing was proved: {shares:?}");
+        println!(
+            "{} calls; of {} windows, {bound} were used to 90 % or more",
+            self.sim.calls(),
+            shares.len()
+        );
+        assert!(
+            bound > 0,
+            "no limit was ever near, so nothing was proved: {shares:?}"
+        );
         for file in files {
             compare(&self.folder.path(file), &self.truth, &self.seed, 2);
         }
@@ -69,7 +117,12 @@ fn two_crawls_on_one_token_keep_its_limits_while_being_killed() {
     let mut other = Running::start(&mut world.crawl("b.db", Some(TOKEN)));
     let (mut kills, mut kills_of_other) = (0, 0);
     for round in 0..kills_wanted {
-        let killed = run_and_kill(&world.sim, &mut world.crawl("a.db", Some(TOKEN)), &mut dice, round);
+        let killed = run_and_kill(
+            &world.sim,
+            &mut world.crawl("a.db", Some(TOKEN)),
+            &mut dice,
+            round,
+        );
         if killed.is_none() {
             break;
         }

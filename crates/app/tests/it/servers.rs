@@ -18,35 +18,77 @@ fn ordinary(call: &Call, stream: &mut std::net::TcpStream) -> std::io::Result<()
 }
 
 fn crawl(folder: &Folder, server: &Counterpart, more: &[&str]) -> Output {
-    let fixed = ["crawl", "mastodon", "id:1", "--host", &server.address, "--into", "t.db", "--until-idle", "--quiet", "--json"];
+    let fixed = [
+        "crawl",
+        "mastodon",
+        "id:1",
+        "--host",
+        &server.address,
+        "--into",
+        "t.db",
+        "--until-idle",
+        "--quiet",
+        "--json",
+    ];
     folder.run(&[&fixed[..], more].concat())
 }
 
 fn outcomes(folder: &Folder) -> Vec<(String, String)> {
-    let found = rows(&open(&folder.path("t.db")), "SELECT query, outcome FROM outcomes");
-    found.into_iter().map(|row| (row[0].clone(), row[1].clone())).collect()
+    let found = rows(
+        &open(&folder.path("t.db")),
+        "SELECT query, outcome FROM outcomes",
+    );
+    found
+        .into_iter()
+        .map(|row| (row[0].clone(), row[1].clone()))
+        .collect()
 }
 
 fn count(folder: &Folder, sql: &str) -> u64 {
     let found = rows(&open(&folder.path("t.db")), sql);
-    found.into_iter().flatten().next().and_then(|count| count.parse().ok()).expect("a count")
+    found
+        .into_iter()
+        .flatten()
+        .next()
+        .and_then(|count| count.parse().ok())
+        .expect("a count")
 }
 
 #[test]
 fn faults_that_pass_are_tried_again_and_leave_no_trace_but_the_log() {
     let faults = AtomicU64::new(0);
-    let server = Counterpart::start(move |call, stream| match faults.fetch_add(1, Ordering::Relaxed) {
-        0 => reply(stream, "503 Service Unavailable", "", b"{\"error\":\"busy\"}"),
-        1 => reply(stream, "500 Internal Server Error", "", b"oops"),
-        2 => Ok(()),
-        3 => reply(stream, "200 OK", "", b"[{\"id\":"),
-        _ => ordinary(call, stream),
-    });
+    let server =
+        Counterpart::start(
+            move |call, stream| match faults.fetch_add(1, Ordering::Relaxed) {
+                0 => reply(
+                    stream,
+                    "503 Service Unavailable",
+                    "",
+                    b"{\"error\":\"busy\"}",
+                ),
+                1 => reply(stream, "500 Internal Server Error", "", b"oops"),
+                2 => Ok(()),
+                3 => reply(stream, "200 OK", "", b"[{\"id\":"),
+                _ => ordinary(call, stream),
+            },
+        );
     let folder = Folder::new();
     let output = crawl(&folder, &server, &["--limits", "off"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(outcomes(&folder).iter().all(|(_, code)| code == "ok" || code == "empty"), "{:?}", outcomes(&folder));
-    assert_eq!(count(&folder, "SELECT count(*) FROM query_log WHERE outcome NOT IN ('ok', 'empty')"), 4);
+    assert!(
+        outcomes(&folder)
+            .iter()
+            .all(|(_, code)| code == "ok" || code == "empty"),
+        "{:?}",
+        outcomes(&folder)
+    );
+    assert_eq!(
+        count(
+            &folder,
+            "SELECT count(*) FROM query_log WHERE outcome NOT IN ('ok', 'empty')"
+        ),
+        4
+    );
     assert_eq!(count(&folder, "SELECT count(*) FROM users"), 1);
 }
 
@@ -54,9 +96,16 @@ fn faults_that_pass_are_tried_again_and_leave_no_trace_but_the_log() {
 fn a_fault_that_stays_ends_as_an_outcome_after_a_bounded_number_of_tries() {
     let server = Counterpart::start(|_, stream| reply(stream, "502 Bad Gateway", "", b"no"));
     let folder = Folder::new();
-    let output = crawl(&folder, &server, &["--limits", "off", "--robots", "profiles"]);
+    let output = crawl(
+        &folder,
+        &server,
+        &["--limits", "off", "--robots", "profiles"],
+    );
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert_eq!(outcomes(&folder), [("profiles".to_owned(), "transient".to_owned())]);
+    assert_eq!(
+        outcomes(&folder),
+        [("profiles".to_owned(), "transient".to_owned())]
+    );
     // Four leases of three tries each.
     assert_eq!(server.calls().len(), 12);
     assert_eq!(count(&folder, "SELECT count(*) FROM query_log"), 12);
@@ -67,7 +116,12 @@ fn a_refusal_for_a_limit_is_waited_out() {
     let refusals = AtomicU64::new(0);
     let server = Counterpart::start(move |call, stream| {
         if refusals.fetch_add(1, Ordering::Relaxed) == 0 {
-            return reply(stream, "429 Too Many Requests", "retry-after: 2\r\n", b"{\"error\":\"Throttled\"}");
+            return reply(
+                stream,
+                "429 Too Many Requests",
+                "retry-after: 2\r\n",
+                b"{\"error\":\"Throttled\"}",
+            );
         }
         ordinary(call, stream)
     });
@@ -75,10 +129,17 @@ fn a_refusal_for_a_limit_is_waited_out() {
     let started = Instant::now();
     let output = crawl(&folder, &server, &["--concurrency", "1"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(started.elapsed() >= Duration::from_secs(2), "it did not wait");
+    assert!(
+        started.elapsed() >= Duration::from_secs(2),
+        "it did not wait"
+    );
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a summary");
     assert_eq!(summary["violations"], 1);
-    assert!(outcomes(&folder).iter().all(|(_, code)| code == "ok" || code == "empty"));
+    assert!(
+        outcomes(&folder)
+            .iter()
+            .all(|(_, code)| code == "ok" || code == "empty")
+    );
 }
 
 #[test]
@@ -87,7 +148,10 @@ fn what_the_server_says_is_left_is_not_exceeded() {
     let calls = AtomicU64::new(0);
     let server = Counterpart::start(move |call, stream| {
         let used = calls.fetch_add(1, Ordering::Relaxed) + 1;
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time").as_secs();
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .expect("a time")
+            .as_secs();
         let reset = jiff::Timestamp::from_second((now - now % 300 + 300) as i64).expect("a time");
         let headers = format!(
             "x-ratelimit-limit: 5\r\nx-ratelimit-remaining: {}\r\nx-ratelimit-reset: {reset}\r\n",
@@ -95,9 +159,16 @@ fn what_the_server_says_is_left_is_not_exceeded() {
         );
         let list = call.target.contains("follow");
         let path = call.target.split('?').next().unwrap_or_default();
-        let next = format!("{headers}link: <http://{}{path}?limit=80&max_id={used}>; rel=\"next\"\r\n", call.host);
+        let next = format!(
+            "{headers}link: <http://{}{path}?limit=80&max_id={used}>; rel=\"next\"\r\n",
+            call.host
+        );
         let body = format!("[{}]", account(used + 1));
-        if list { reply(stream, "200 OK", &next, body.as_bytes()) } else { reply(stream, "200 OK", &headers, b"[]") }
+        if list {
+            reply(stream, "200 OK", &next, body.as_bytes())
+        } else {
+            reply(stream, "200 OK", &headers, b"[]")
+        }
     });
     let folder = Folder::new();
     let output = crawl(&folder, &server, &["--concurrency", "1", "--for", "4s"]);
@@ -110,8 +181,21 @@ fn a_token_that_is_refused_stops_the_crawl_with_its_own_code() {
     let folder = Folder::new();
     let sim = Sim::start(&folder, &["--users", "50", "--speed", "0"]);
     let mut command = folder.kittiwake();
-    command.args(["crawl", "mastodon", "id:1", "--host", &sim.address, "--into", "t.db", "--until-idle", "--quiet"]);
-    let output = command.env("KITTIWAKE_MASTODON_TOKEN", "bad-and-secret").output().expect("a run");
+    command.args([
+        "crawl",
+        "mastodon",
+        "id:1",
+        "--host",
+        &sim.address,
+        "--into",
+        "t.db",
+        "--until-idle",
+        "--quiet",
+    ]);
+    let output = command
+        .env("KITTIWAKE_MASTODON_TOKEN", "bad-and-secret")
+        .output()
+        .expect("a run");
     assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
     let said = text(&output.stdout) + &text(&output.stderr);
     assert!(said.contains("token"), "{said}");
@@ -122,13 +206,26 @@ fn a_token_that_is_refused_stops_the_crawl_with_its_own_code() {
 fn a_host_that_is_down_is_waited_for_and_then_given_up_with_state_saved() {
     let folder = Folder::new();
     let output = folder.run(&[
-        "crawl", "mastodon", "id:1", "--host", "http://127.0.0.1:9", "--into", "t.db", "--until-idle", "--limits", "off", "--json",
+        "crawl",
+        "mastodon",
+        "id:1",
+        "--host",
+        "http://127.0.0.1:9",
+        "--into",
+        "t.db",
+        "--until-idle",
+        "--limits",
+        "off",
+        "--json",
         "--quiet",
     ]);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a summary");
     assert_eq!(summary["end"]["reason"], "host_down");
-    assert_eq!(summary["robots"]["profiles"]["visited"], 0, "nobody was given up");
+    assert_eq!(
+        summary["robots"]["profiles"]["visited"], 0,
+        "nobody was given up"
+    );
 }
 
 #[test]
@@ -145,30 +242,70 @@ fn redirects_stay_on_the_host_and_never_lead_to_private_addresses() {
         } else {
             format!("{}{mark}moved=1", call.target)
         };
-        reply(stream, "302 Found", &format!("location: {location}\r\n"), b"")
+        reply(
+            stream,
+            "302 Found",
+            &format!("location: {location}\r\n"),
+            b"",
+        )
     });
     let folder = Folder::new();
     let mut command = folder.kittiwake();
-    command.args(["crawl", "mastodon", "id:1", "--host", &server.address, "--into", "t.db", "--until-idle", "--quiet"]);
-    let output = command.env("KITTIWAKE_MASTODON_TOKEN", "planted").output().expect("a run");
+    command.args([
+        "crawl",
+        "mastodon",
+        "id:1",
+        "--host",
+        &server.address,
+        "--into",
+        "t.db",
+        "--until-idle",
+        "--quiet",
+    ]);
+    let output = command
+        .env("KITTIWAKE_MASTODON_TOKEN", "planted")
+        .output()
+        .expect("a run");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let found = outcomes(&folder);
-    assert!(found.contains(&("profiles".to_owned(), "ok".to_owned())), "{found:?}");
-    assert!(found.contains(&("timeline".to_owned(), "forbidden".to_owned())), "{found:?}");
+    assert!(
+        found.contains(&("profiles".to_owned(), "ok".to_owned())),
+        "{found:?}"
+    );
+    assert!(
+        found.contains(&("timeline".to_owned(), "forbidden".to_owned())),
+        "{found:?}"
+    );
     assert!(inner.calls().is_empty(), "a private address was dialled");
     let sent = server.calls();
-    assert!(sent.iter().all(|call| call.headers.iter().any(|line| line == "authorization: Bearer planted")));
+    assert!(sent.iter().all(|call| {
+        call.headers
+            .iter()
+            .any(|line| line == "authorization: Bearer planted")
+    }));
 }
 
 #[test]
 fn redirects_in_a_circle_end() {
     let server = Counterpart::start(|call, stream| {
-        reply(stream, "301 Moved Permanently", &format!("location: {}\r\n", call.target), b"")
+        reply(
+            stream,
+            "301 Moved Permanently",
+            &format!("location: {}\r\n", call.target),
+            b"",
+        )
     });
     let folder = Folder::new();
-    let output = crawl(&folder, &server, &["--limits", "off", "--robots", "profiles"]);
+    let output = crawl(
+        &folder,
+        &server,
+        &["--limits", "off", "--robots", "profiles"],
+    );
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert_eq!(outcomes(&folder), [("profiles".to_owned(), "bad request".to_owned())]);
+    assert_eq!(
+        outcomes(&folder),
+        [("profiles".to_owned(), "bad request".to_owned())]
+    );
     assert_eq!(server.calls().len(), 4);
 }
 
@@ -185,28 +322,70 @@ fn a_batch_that_fails_as_a_whole_is_split_until_the_id_at_fault_is_alone() {
             return reply(stream, "403 Forbidden", "", b"{\"error\":\"not that one\"}");
         }
         let accounts: Vec<String> = ids.iter().map(|id| account(*id)).collect();
-        reply(stream, "200 OK", "", format!("[{}]", accounts.join(",")).as_bytes())
+        reply(
+            stream,
+            "200 OK",
+            "",
+            format!("[{}]", accounts.join(",")).as_bytes(),
+        )
     });
     let folder = Folder::new();
     let seeds: Vec<String> = (1..=12).map(|id| format!("id:{id}")).collect();
-    let mut words = vec!["crawl", "mastodon", "--host", &server.address, "--into", "t.db", "--until-idle", "--limits"];
+    let mut words = vec![
+        "crawl",
+        "mastodon",
+        "--host",
+        &server.address,
+        "--into",
+        "t.db",
+        "--until-idle",
+        "--limits",
+    ];
     words.extend(["off", "--robots", "profiles", "--quiet"]);
     words.extend(seeds.iter().map(String::as_str));
     let output = folder.run(&words);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert_eq!(count(&folder, "SELECT count(*) FROM outcomes WHERE outcome = 'ok'"), 11);
-    assert_eq!(count(&folder, "SELECT count(*) FROM outcomes WHERE outcome = 'forbidden'"), 1);
+    assert_eq!(
+        count(
+            &folder,
+            "SELECT count(*) FROM outcomes WHERE outcome = 'ok'"
+        ),
+        11
+    );
+    assert_eq!(
+        count(
+            &folder,
+            "SELECT count(*) FROM outcomes WHERE outcome = 'forbidden'"
+        ),
+        1
+    );
     assert_eq!(count(&folder, "SELECT count(*) FROM users"), 11);
 }
 
 #[test]
 fn depth_may_grow_and_seeds_may_be_added_later() {
     let folder = Folder::new();
-    let sim = Sim::start(&folder, &["--users", "400", "--seed", "3", "--speed", "0", "--limits", "off"]);
+    let sim = Sim::start(
+        &folder,
+        &[
+            "--users", "400", "--seed", "3", "--speed", "0", "--limits", "off",
+        ],
+    );
     let truth = Truth::read(&sim);
     let seed = truth.seed();
     let run = |more: &[&str]| {
-        let fixed = ["crawl", "mastodon", "--host", &sim.address, "--into", "t.db", "--until-idle", "--limits", "off", "--quiet"];
+        let fixed = [
+            "crawl",
+            "mastodon",
+            "--host",
+            &sim.address,
+            "--into",
+            "t.db",
+            "--until-idle",
+            "--limits",
+            "off",
+            "--quiet",
+        ];
         let output = folder.run(&[&fixed[..], more].concat());
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     };
@@ -223,14 +402,33 @@ fn depth_may_grow_and_seeds_may_be_added_later() {
 #[test]
 fn a_handle_that_turns_out_to_be_a_known_user_is_merged_with_it() {
     let folder = Folder::new();
-    let sim = Sim::start(&folder, &["--users", "400", "--seed", "3", "--speed", "0", "--limits", "off"]);
+    let sim = Sim::start(
+        &folder,
+        &[
+            "--users", "400", "--seed", "3", "--speed", "0", "--limits", "off",
+        ],
+    );
     let truth = Truth::read(&sim);
     let seed = truth.seed();
     let local = truth.local_id(&seed);
     // Both names at once: the store learns only from the lookup that they are one.
     let output = folder.run(&[
-        "crawl", "mastodon", &seed, &format!("id:{local}"), "--host", &sim.address, "--into", "t.db", "--until-idle",
-        "--limits", "off", "--depth", "1", "--quiet", "--concurrency", "8",
+        "crawl",
+        "mastodon",
+        &seed,
+        &format!("id:{local}"),
+        "--host",
+        &sim.address,
+        "--into",
+        "t.db",
+        "--until-idle",
+        "--limits",
+        "off",
+        "--depth",
+        "1",
+        "--quiet",
+        "--concurrency",
+        "8",
     ]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     compare(&folder.path("t.db"), &truth, &seed, 1);

@@ -40,7 +40,10 @@ impl Folder {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        self.kittiwake().args(arguments).output().expect("the binary runs")
+        self.kittiwake()
+            .args(arguments)
+            .output()
+            .expect("the binary runs")
     }
 }
 
@@ -64,18 +67,25 @@ impl Running {
     /// The next line of its output; empty when it has ended.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
-        self.stdout.read_line(&mut line).expect("its output is text");
+        self.stdout
+            .read_line(&mut line)
+            .expect("its output is text");
         line
     }
 
     pub(crate) fn rest(mut self) -> String {
         let mut rest = String::new();
-        self.stdout.read_to_string(&mut rest).expect("its output is text");
+        self.stdout
+            .read_to_string(&mut rest)
+            .expect("its output is text");
         rest
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {
-        self.child.try_wait().expect("its state can be asked for").is_some()
+        self.child
+            .try_wait()
+            .expect("its state can be asked for")
+            .is_some()
     }
 
     /// SIGKILL: no handler runs, nothing is flushed.
@@ -117,7 +127,11 @@ impl Sim {
         let ready = process.line();
         let ready: Value = serde_json::from_str(&ready).expect("one JSON line when ready");
         let address = ready["listening"].as_str().expect("its address").to_owned();
-        Self { _process: process, address, client: Client::new() }
+        Self {
+            _process: process,
+            address,
+            client: Client::new(),
+        }
     }
 
     pub(crate) fn get(&self, path: &str) -> String {
@@ -135,11 +149,17 @@ impl Sim {
         for _ in 0..10_000 {
             let page = self.get(&format!("/_sim/truth/{table}?limit=5000{after}"));
             let before = rows.len();
-            rows.extend(page.lines().map(|line| serde_json::from_str(line).expect("a JSON line")));
+            rows.extend(
+                page.lines()
+                    .map(|line| serde_json::from_str(line).expect("a JSON line")),
+            );
             if rows.len() == before {
                 return rows;
             }
-            let token = rows.last().map(|row| row["_after"].to_string()).unwrap_or_default();
+            let token = rows
+                .last()
+                .map(|row| row["_after"].to_string())
+                .unwrap_or_default();
             after = format!("&after={}", token.trim_matches('"'));
         }
         panic!("endless truth");
@@ -147,7 +167,9 @@ impl Sim {
 
     /// How many calls were made so far.
     pub(crate) fn calls(&self) -> u64 {
-        self.json("/_sim/ledger?calls=0")["total"].as_u64().expect("a count of calls")
+        self.json("/_sim/ledger?calls=0")["total"]
+            .as_u64()
+            .expect("a count of calls")
     }
 
     /// What was asked for, in the order in which it came, without the first `skipped` calls.
@@ -170,7 +192,9 @@ impl Sim {
     }
 
     pub(crate) fn violations(&self) -> u64 {
-        self.json("/_sim/ledger?calls=0")["violations_total"].as_u64().expect("a count of violations")
+        self.json("/_sim/ledger?calls=0")["violations_total"]
+            .as_u64()
+            .expect("a count of violations")
     }
 }
 
@@ -209,7 +233,10 @@ impl Client {
             body: None,
             trust: HostTrust::Named,
         };
-        let response = self.runtime.block_on(self.fetcher.fetch(request)).expect("an answer");
+        let response = self
+            .runtime
+            .block_on(self.fetcher.fetch(request))
+            .expect("an answer");
         assert_eq!(response.status, 200, "{url}");
         String::from_utf8(response.body.to_vec()).expect("text")
     }
@@ -235,7 +262,10 @@ pub(crate) fn rows(connection: &Connection, sql: &str) -> BTreeSet<Vec<String>> 
                 String::from_utf8_lossy(text).into_owned()
             }
         };
-        assert!(rows.insert((0..columns).map(text).collect()), "a doubled row in {sql}");
+        assert!(
+            rows.insert((0..columns).map(text).collect()),
+            "a doubled row in {sql}"
+        );
     }
     rows
 }

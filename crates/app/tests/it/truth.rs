@@ -32,11 +32,18 @@ fn field(row: &Value, name: &str) -> String {
 
 impl Truth {
     pub(crate) fn read(sim: &Sim) -> Self {
-        let by_id = |rows: Vec<Value>| rows.into_iter().map(|row| (field(&row, "id"), row)).collect();
+        let by_id = |rows: Vec<Value>| {
+            rows.into_iter()
+                .map(|row| (field(&row, "id"), row))
+                .collect()
+        };
         let relations = sim.truth("user_relations");
         Self {
             users: by_id(sim.truth("users")),
-            relations: relations.iter().map(|row| (field(row, "source"), field(row, "target"))).collect(),
+            relations: relations
+                .iter()
+                .map(|row| (field(row, "source"), field(row, "target")))
+                .collect(),
             statuses: by_id(sim.truth("statuses")),
         }
     }
@@ -89,7 +96,11 @@ impl Truth {
     pub(crate) fn expected(&self, seed: &str, depth: u32) -> Expected {
         let depths = self.depths(seed);
         let within = |bound: u32| -> BTreeSet<String> {
-            depths.iter().filter(|(_, at)| **at <= bound).map(|(id, _)| id.clone()).collect()
+            depths
+                .iter()
+                .filter(|(_, at)| **at <= bound)
+                .map(|(id, _)| id.clone())
+                .collect()
         };
         let visited = within(depth);
         let mut users = within(depth + 1);
@@ -122,7 +133,15 @@ impl Truth {
     fn user_row(&self, id: &str) -> Vec<String> {
         let user = &self.users[id];
         let names = [
-            "id", "display_name", "url", "bot", "locked", "created_us", "followers", "following", "statuses",
+            "id",
+            "display_name",
+            "url",
+            "bot",
+            "locked",
+            "created_us",
+            "followers",
+            "following",
+            "statuses",
         ];
         names.iter().map(|name| field(user, name)).collect()
     }
@@ -130,8 +149,20 @@ impl Truth {
     fn status_row(&self, id: &str) -> Vec<String> {
         let status = &self.statuses[id];
         let names = [
-            "id", "author", "created_us", "edited_us", "content", "language", "visibility", "sensitive",
-            "spoiler_text", "reply_to", "repost_of", "replies", "reposts", "likes",
+            "id",
+            "author",
+            "created_us",
+            "edited_us",
+            "content",
+            "language",
+            "visibility",
+            "sensitive",
+            "spoiler_text",
+            "reply_to",
+            "repost_of",
+            "replies",
+            "reposts",
+            "likes",
         ];
         names.iter().map(|name| field(status, name)).collect()
     }
@@ -179,9 +210,19 @@ impl Held {
     }
 }
 
-fn difference(what: &str, expected: &BTreeSet<Vec<String>>, held: &BTreeSet<Vec<String>>) -> Vec<String> {
-    let missing = expected.difference(held).take(3).map(|row| format!("{what} missing: {row:?}"));
-    let invented = held.difference(expected).take(3).map(|row| format!("{what} invented: {row:?}"));
+fn difference(
+    what: &str,
+    expected: &BTreeSet<Vec<String>>,
+    held: &BTreeSet<Vec<String>>,
+) -> Vec<String> {
+    let missing = expected
+        .difference(held)
+        .take(3)
+        .map(|row| format!("{what} missing: {row:?}"));
+    let invented = held
+        .difference(expected)
+        .take(3)
+        .map(|row| format!("{what} invented: {row:?}"));
     missing.chain(invented).collect()
 }
 
@@ -210,11 +251,23 @@ pub(crate) fn compare(path: &Path, truth: &Truth, seed: &str, depth: u32) {
     .concat();
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     // Nothing is stored that has no canonical id, and so would not have been compared.
-    for (table, compared) in [("users", held.users.len()), ("user_relations", held.relations.len()), ("statuses", held.statuses.len())] {
+    for (table, compared) in [
+        ("users", held.users.len()),
+        ("user_relations", held.relations.len()),
+        ("statuses", held.statuses.len()),
+    ] {
         let counted = rows(&open(path), &format!("SELECT count(*) FROM {table}"));
-        assert_eq!(counted.into_iter().flatten().collect::<Vec<_>>(), [compared.to_string()], "{table}");
+        assert_eq!(
+            counted.into_iter().flatten().collect::<Vec<_>>(),
+            [compared.to_string()],
+            "{table}"
+        );
     }
-    assert!(!expected.users.is_empty() && !expected.relations.is_empty() && !expected.statuses.is_empty());
+    assert!(
+        !expected.users.is_empty()
+            && !expected.relations.is_empty()
+            && !expected.statuses.is_empty()
+    );
     check_outcomes(&open(path), &expected);
     println!(
         "equal to the truth: {} users, {} relations, {} statuses; {} visited",
@@ -232,8 +285,13 @@ fn check_outcomes(connection: &Connection, expected: &Expected) {
         "SELECT i.id FROM subjects s JOIN ids i ON i.key = s.key AND i.canonical
          WHERE EXISTS (SELECT 1 FROM frontier f WHERE f.subject = s.key AND f.visits > 0)",
     );
-    let wanted: BTreeSet<Vec<String>> = expected.visited.iter().map(|id| vec![id.clone()]).collect();
-    assert!(visited == wanted, "{:?}", difference("visited", &wanted, &visited));
+    let wanted: BTreeSet<Vec<String>> =
+        expected.visited.iter().map(|id| vec![id.clone()]).collect();
+    assert!(
+        visited == wanted,
+        "{:?}",
+        difference("visited", &wanted, &visited)
+    );
     let without = rows(
         connection,
         "SELECT f.subject, f.robot FROM frontier f WHERE f.visits > 0
@@ -244,19 +302,41 @@ fn check_outcomes(connection: &Connection, expected: &Expected) {
 
 fn crawls_exactly_the_truth(users: &str, depth: u32, concurrency: &str) {
     let folder = Folder::new();
-    let sim = Sim::start(&folder, &["--users", users, "--seed", "5", "--speed", "0", "--limits", "off"]);
+    let sim = Sim::start(
+        &folder,
+        &[
+            "--users", users, "--seed", "5", "--speed", "0", "--limits", "off",
+        ],
+    );
     let truth = Truth::read(&sim);
     let seed = truth.seed();
     let file = folder.path("t.db");
     let output = folder.run(&[
-        "crawl", "mastodon", "--host", &sim.address, &seed, "--into", "t.db", "--depth",
-        &depth.to_string(), "--until-idle", "--limits", "off", "--concurrency", concurrency, "--json", "--quiet",
+        "crawl",
+        "mastodon",
+        "--host",
+        &sim.address,
+        &seed,
+        "--into",
+        "t.db",
+        "--depth",
+        &depth.to_string(),
+        "--until-idle",
+        "--limits",
+        "off",
+        "--concurrency",
+        concurrency,
+        "--json",
+        "--quiet",
     ]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let summary: Value = serde_json::from_slice(&output.stdout).expect("a JSON summary");
     assert_eq!(summary["end"]["reason"], "idle");
     assert_eq!(summary["violations"], 0);
-    println!("calls: {}, seconds: {}", summary["calls"], summary["seconds"]);
+    println!(
+        "calls: {}, seconds: {}",
+        summary["calls"], summary["seconds"]
+    );
     compare(&file, &truth, &seed, depth);
 }
 
