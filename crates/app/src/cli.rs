@@ -48,6 +48,7 @@ Examples:
 
 The same command resumes. Seeds may be added and --depth may grow.
 KITTIWAKE_<NETWORK>_TOKEN (KITTIWAKE_MASTODON_TOKEN) holds an access token, if you have one.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct CrawlArguments {
     /// A shipped network or the path of a definition, with the host to ask: mastodon@HOST.
     #[arg(value_name = "NETWORK[@HOST]")]

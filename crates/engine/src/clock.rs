@@ -37,13 +37,6 @@ impl Clock {
         let wait_us = self.spec.real_us_until(self.limit(), then);
         Duration::from_micros(wait_us.unsigned_abs())
     }
-
-    /// How long to sleep until the world clock shows `then`; `None` in a frozen world.
-    pub fn until_world(&self, then: WorldTime) -> Option<Duration> {
-        let rate = self.spec.world.rate;
-        let wait_us = then.since_us(self.world()).max(0);
-        (rate > 0.0).then(|| Duration::from_micros((wait_us as f64 / rate) as u64))
-    }
 }
 
 impl fmt::Debug for Clock {

@@ -32,7 +32,7 @@ pub async fn crawl(settings: CrawlSettings, parts: Parts) -> Result<CrawlReport,
         // acknowledge: what was committed is counted, rescheduled and shown.
         tokio::select! {
             done = scheduler.done() => scheduler.acknowledge(done?).await?,
-            _ = stop.changed() => {}
+            Ok(()) = stop.changed() => {}
         }
     };
     close(scheduler, end).await

@@ -13,9 +13,11 @@ mod exchange;
 mod open;
 mod permits;
 mod plan;
+mod prepare;
 mod progress;
 mod scheduler;
 mod settings;
+mod settle;
 mod walk;
 mod work;
 

@@ -2,17 +2,12 @@
 
 use crate::exchange::{Done, Ending, Shop, exchange};
 use crate::permits::{Permit, Taken};
+use crate::prepare::Begun;
 use crate::settings::{CrawlReport, End};
-use crate::walk;
-use crate::work::{Call, Purpose, RETURNS_MAX, TRIES_MAX, Work};
+use crate::work::{RETURNS_MAX, TRIES_MAX, Work};
 use crate::{EngineError, Progress};
 use kittiwake_frontier::Frontier;
-use kittiwake_model::{
-    Commit, CommitReport, FrontierRow, Key, LimitTime, Name, Outcome, OutcomeCode, RealTime,
-    RunEnd, RunUpdate, WorldTime,
-};
-use kittiwake_network::RequestError;
-use kittiwake_store::TaskRecord;
+use kittiwake_model::{Commit, CommitReport, Key, LimitTime, Name, RunEnd, RunUpdate, WorldTime};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,23 +18,23 @@ const NAP_MAX: Duration = Duration::from_secs(1);
 /// Tasks that failed and came back, remembered at once.
 const RETURNS_KEPT_MAX: usize = 100_000;
 /// The longest pause before a call is tried again.
-const PAUSE_MAX: Duration = Duration::from_secs(60);
+const PAUSE_MAX: Duration = Duration::from_mins(1);
 
 /// One running crawl.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
-    shop: Arc<Shop>,
+    pub shop: Arc<Shop>,
     progress: Arc<Progress>,
     run: i64,
-    frontier: Frontier,
+    pub frontier: Frontier,
     /// Work that could be sent, by lane.
-    ready: BTreeMap<Name, VecDeque<Work>>,
+    pub ready: BTreeMap<Name, VecDeque<Work>>,
     /// The lane that was served last, so that lanes take turns.
     served: Option<Name>,
     /// Subjects whose id on this host is being asked for, with the tasks that wait for it.
-    resolving: HashMap<Key, Vec<Name>>,
+    pub resolving: HashMap<Key, Vec<Name>>,
     /// How often a task came back to the frontier.
-    returns: HashMap<(Key, Name), u32>,
+    pub returns: HashMap<(Key, Name), u32>,
     in_flight: JoinSet<Result<Done, EngineError>>,
     host: HostHealth,
     backlog: bool,
@@ -144,178 +139,6 @@ impl Scheduler {
                 .await?;
         }
         Ok(())
-    }
-
-    /// How many subjects of a robot share a call. Only a robot of one unpaged query can batch.
-    fn batch_size(&self, robot: &str) -> Result<usize, EngineError> {
-        let robot = self.shop.robot(robot)?;
-        let [step] = robot.steps.as_slice() else {
-            return Ok(1);
-        };
-        let query = self.shop.settings.network.query(&step.query);
-        Ok(query
-            .filter(|query| query.pages_max <= 1)
-            .map_or(1, |query| query.batch_max.max(1) as usize))
-    }
-
-    async fn make_work(
-        &mut self,
-        lane: &Name,
-        robot: &Name,
-        keys: &[Key],
-        batch: usize,
-    ) -> Result<(), EngineError> {
-        let ranked = Instant::now();
-        let asked = keys.iter().map(|key| (*key, robot.clone())).collect();
-        let records = self.shop.store.tasks(asked).await?;
-        let mut together: Vec<TaskRecord> = Vec::new();
-        for (key, record) in keys.iter().zip(records) {
-            let Some(record) = record else {
-                // The subject became part of another, whose own rows are filed.
-                self.frontier.release(lane, *key, None);
-                continue;
-            };
-            if batch > 1 && self.can_ask(robot, &record)? {
-                together.push(record);
-                if together.len() == batch {
-                    self.prepare(lane, robot, std::mem::take(&mut together), ranked)
-                        .await?;
-                }
-            } else {
-                self.prepare(lane, robot, vec![record], ranked).await?;
-            }
-        }
-        if !together.is_empty() {
-            self.prepare(lane, robot, together, ranked).await?;
-        }
-        Ok(())
-    }
-
-    /// Whether the host's id of the subject is known, so that the robot's query can be asked.
-    fn can_ask(&self, robot: &Name, record: &TaskRecord) -> Result<bool, EngineError> {
-        let network = &self.shop.settings.network;
-        let Some(step) = walk::next_step(network, self.shop.robot(robot)?, record) else {
-            return Ok(false);
-        };
-        let query = self.shop.query(&step)?;
-        Ok(network
-            .request(&self.shop.ask(query, &[&record.identity], &step.page))
-            .is_ok())
-    }
-
-    /// Makes tasks into work, with the next call ready.
-    async fn prepare(
-        &mut self,
-        lane: &Name,
-        robot: &Name,
-        tasks: Vec<TaskRecord>,
-        ranked: Instant,
-    ) -> Result<(), EngineError> {
-        let Some(first) = tasks.first() else {
-            return Ok(());
-        };
-        let subject = first.row.subject;
-        if let Some(waiting) = self.resolving.get_mut(&subject) {
-            waiting.push(lane.clone());
-            return Ok(());
-        }
-        let Some(step) =
-            walk::next_step(&self.shop.settings.network, self.shop.robot(robot)?, first)
-        else {
-            return self.nothing_to_ask(lane, tasks).await;
-        };
-        let shop = Arc::clone(&self.shop);
-        let call = match shop.call(shop.query(&step)?, &tasks, step) {
-            Ok(call) => call,
-            Err(error) => return self.unaskable(lane, tasks, &error).await,
-        };
-        if call.purpose == Purpose::Resolve {
-            self.resolving.insert(subject, Vec::new());
-        }
-        self.know_budgets(&call).await?;
-        let returns = tasks
-            .iter()
-            .filter_map(|task| self.returns.get(&(task.row.subject, robot.clone())))
-            .max();
-        let work = Work {
-            lane: lane.clone(),
-            robot: robot.clone(),
-            call,
-            tries: 0,
-            returns: returns.copied().unwrap_or(0),
-            not_before: RealTime(i64::MIN),
-            scheduled: self.shop.clock.real(),
-            posts: Vec::new(),
-            rank_us: ranked.elapsed().as_micros() as u32,
-            tasks,
-        };
-        self.ready.entry(lane.clone()).or_default().push_back(work);
-        Ok(())
-    }
-
-    async fn know_budgets(&self, call: &Call) -> Result<(), EngineError> {
-        let mut purse = self.shop.purse.lock().await;
-        for (name, id) in call.plan.budgets.iter().zip(&call.budgets) {
-            let rule = self.shop.settings.network.budget(name);
-            let rule = rule.ok_or_else(|| EngineError::Broken(format!("no budget {name:?}")))?;
-            purse.add(id.clone(), rule);
-        }
-        Ok(())
-    }
-
-    /// Every list of the visit was walked before the visit itself was recorded.
-    async fn nothing_to_ask(
-        &mut self,
-        lane: &Name,
-        tasks: Vec<TaskRecord>,
-    ) -> Result<(), EngineError> {
-        let at = self.shop.clock.world();
-        let mut commit = Commit {
-            at,
-            ..Commit::default()
-        };
-        for task in tasks {
-            let visits = task.row.visits.saturating_add(1);
-            self.frontier.release(lane, task.row.subject, None);
-            commit.frontier.push(FrontierRow {
-                visits,
-                due: at,
-                ..task.row
-            });
-        }
-        let reports = self.shop.store.commit(vec![commit]).await?;
-        self.take_in(&reports).await
-    }
-
-    /// No request can be made for the subject: it has no id here and none can be asked for.
-    async fn unaskable(
-        &mut self,
-        lane: &Name,
-        tasks: Vec<TaskRecord>,
-        error: &RequestError,
-    ) -> Result<(), EngineError> {
-        let at = self.shop.clock.world();
-        let mut commit = Commit {
-            at,
-            ..Commit::default()
-        };
-        for task in tasks {
-            self.frontier.release(lane, task.row.subject, None);
-            commit.outcomes.push(Outcome {
-                subject: task.row.subject,
-                query: task.row.robot.clone(),
-                code: OutcomeCode::BadRequest,
-                reason: error.to_string(),
-            });
-            let visits = task.row.visits.saturating_add(1);
-            commit.frontier.push(FrontierRow {
-                visits,
-                due: at,
-                ..task.row
-            });
-        }
-        let reports = self.shop.store.commit(vec![commit]).await?;
-        self.take_in(&reports).await
     }
 
     /// The next work that may be sent at this moment, with its permit.
@@ -456,7 +279,7 @@ impl Scheduler {
     }
 
     /// Files what a commit brought, and follows keys that became one.
-    async fn take_in(&mut self, reports: &[CommitReport]) -> Result<(), EngineError> {
+    pub(crate) async fn take_in(&mut self, reports: &[CommitReport]) -> Result<(), EngineError> {
         for report in reports {
             self.backlog |= report.backlog;
             for filed in &report.filed {
@@ -507,14 +330,14 @@ impl Scheduler {
             robot,
             tasks,
             posts,
+            missed,
             ..
         } = work;
-        self.prepare(&lane, &robot, tasks, Instant::now()).await?;
+        let at = Instant::now();
+        self.prepare(&lane, &robot, tasks, Begun { at, posts, missed })
+            .await?;
         if let Some(queue) = self.ready.get_mut(&lane) {
-            if let Some(mut next) = queue.pop_back() {
-                next.posts = posts;
-                queue.push_front(next);
-            }
+            queue.rotate_right(1);
         }
         Ok(())
     }
@@ -567,7 +390,9 @@ impl Scheduler {
     fn give_back(&mut self, work: &Work) {
         let now = self.shop.clock.world();
         for subject in work.keys() {
-            self.resolving.remove(&subject);
+            for lane in self.resolving.remove(&subject).unwrap_or_default() {
+                self.frontier.release(&lane, subject, Some(now));
+            }
             if self.returns.len() < RETURNS_KEPT_MAX {
                 let count = self
                     .returns
@@ -616,8 +441,10 @@ impl Scheduler {
             ..
         } = work;
         let second = tasks.split_off(tasks.len() / 2);
-        self.prepare(&lane, &robot, tasks, Instant::now()).await?;
-        self.prepare(&lane, &robot, second, Instant::now()).await
+        self.prepare(&lane, &robot, tasks, Begun::at(Instant::now()))
+            .await?;
+        self.prepare(&lane, &robot, second, Begun::at(Instant::now()))
+            .await
     }
 
     /// Waits for everything that was sent, so that nothing that was answered is thrown away.

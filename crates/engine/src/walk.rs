@@ -34,9 +34,19 @@ impl StepPage {
 }
 
 /// The first step of the robot that this visit has not completed; `None` when the visit is over.
-pub(crate) fn next_step(network: &Network, robot: &Robot, task: &TaskRecord) -> Option<Step> {
+/// Queries that were `missed` in this visit are left to the next one.
+pub(crate) fn next_step(
+    network: &Network,
+    robot: &Robot,
+    task: &TaskRecord,
+    missed: &[Name],
+) -> Option<Step> {
     let walk = task.row.visits.saturating_add(1);
-    robot.steps.iter().find_map(|step| {
+    let steps = robot
+        .steps
+        .iter()
+        .filter(|step| !missed.contains(&step.query));
+    steps.into_iter().find_map(|step| {
         let query = network.query(&step.query)?;
         step_of(query, &task.cursors, walk)
     })
@@ -85,6 +95,16 @@ impl Cap {
     }
 }
 
+/// What a page told about the pages that follow.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PageEnd {
+    /// The token of the next page.
+    pub next: Option<String>,
+    pub newest: Option<String>,
+    /// The list itself was refused: a walk that came this far is over, and not complete.
+    pub refused: bool,
+}
+
 /// The cursor after a page was read, and whether a bound ended the walk.
 ///
 /// A walk in a circle is found as Brent does it: each token is compared with one kept from an
@@ -94,10 +114,14 @@ pub(crate) fn advance(
     query: &Query,
     subject: Key,
     step: &Step,
-    next: Option<String>,
-    newest: Option<String>,
+    page: PageEnd,
     now: WorldTime,
 ) -> (Cursor, Option<Cap>) {
+    let PageEnd {
+        next,
+        newest,
+        refused,
+    } = page;
     let continued = matches!(step.page, StepPage::Next(_))
         .then_some(step.cursor.as_ref())
         .flatten();
@@ -133,6 +157,12 @@ pub(crate) fn advance(
         CursorState::Complete => None,
     };
     let complete = state == CursorState::Complete;
+    // What a walk back from the newest did not come to would lie below its mark, unseen for ever.
+    let reached = if refused && forward.is_none() {
+        None
+    } else {
+        mark_next.clone().or_else(|| forward.clone())
+    };
     let cursor = Cursor {
         subject,
         query: query.name.clone(),
@@ -141,11 +171,7 @@ pub(crate) fn advance(
         pages,
         state,
         checkpoint,
-        mark: if complete {
-            mark_next.clone().or(forward)
-        } else {
-            forward
-        },
+        mark: if complete { reached } else { forward },
         mark_next: if complete { None } else { mark_next },
         started: continued.map_or(now, |cursor| cursor.started),
     };
@@ -196,7 +222,7 @@ mod tests {
         let mut task = task(visits, cursors);
         let mut asked = Vec::new();
         let mut capped = None;
-        while let Some(step) = next_step(network, robot, &task) {
+        while let Some(step) = next_step(network, robot, &task, &[]) {
             let query = network.query(&step.query).expect("a query");
             let place = match &step.page {
                 StepPage::Next(token) => token.parse().ok(),
@@ -206,7 +232,12 @@ mod tests {
             let (token, newest) = next(place);
             let token = token.map(|token| token.to_string());
             let newest = newest.map(|newest| newest.to_string());
-            let (cursor, cap) = advance(query, Key(1), &step, token, newest, WorldTime(5));
+            let page = PageEnd {
+                next: token,
+                newest,
+                refused: false,
+            };
+            let (cursor, cap) = advance(query, Key(1), &step, page, WorldTime(5));
             task.cursors.retain(|known| known.query != cursor.query);
             task.cursors.push(cursor);
             capped = capped.or(cap);
@@ -242,6 +273,35 @@ mod tests {
         // A visit that finds nothing new keeps the mark.
         let (_, _, cursors) = walk(&network, "statuses", 2, cursors, |_| (None, None));
         assert_eq!(cursors[0].mark.as_deref(), Some("130"));
+    }
+
+    #[test]
+    fn a_walk_that_was_refused_half_way_leaves_no_mark() {
+        let network = network();
+        let query = network.query("timeline").expect("a query");
+        let first = Step {
+            query: query.name.clone(),
+            page: StepPage::First,
+            walk: 1,
+            cursor: None,
+        };
+        let page = PageEnd {
+            next: Some("30".into()),
+            newest: Some("99".into()),
+            refused: false,
+        };
+        let (cursor, _) = advance(query, Key(1), &first, page, WorldTime(5));
+        let second = Step {
+            page: StepPage::Next("30".into()),
+            cursor: Some(cursor),
+            ..first
+        };
+        let refused = PageEnd {
+            refused: true,
+            ..PageEnd::default()
+        };
+        let (cursor, _) = advance(query, Key(1), &second, refused, WorldTime(5));
+        assert_eq!((cursor.state, cursor.mark), (CursorState::Complete, None));
     }
 
     #[test]

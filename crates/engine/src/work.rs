@@ -27,6 +27,8 @@ pub(crate) struct Work {
     pub scheduled: RealTime,
     /// When the posts found by this visit were made.
     pub posts: Vec<WorldTime>,
+    /// Queries that failed for good in this visit; the next visit asks again.
+    pub missed: Vec<Name>,
     /// Microseconds that choosing this work took.
     pub rank_us: u32,
 }

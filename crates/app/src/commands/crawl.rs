@@ -30,7 +30,7 @@ const GUARD: Duration = Duration::from_secs(1);
 /// On the same machine there is one clock.
 const GUARD_LOOPBACK: Duration = Duration::from_millis(2);
 /// How long a host may be out of reach before a crawl gives up.
-const HOST_PATIENCE: Duration = Duration::from_secs(600);
+const HOST_PATIENCE: Duration = Duration::from_mins(10);
 /// A server on the same machine is up or it is not.
 const HOST_PATIENCE_LOOPBACK: Duration = Duration::from_secs(5);
 /// The first pause before a failed call is tried again.

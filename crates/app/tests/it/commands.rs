@@ -27,6 +27,7 @@ fn every_command_has_help_with_an_example() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of wrong arguments")]
 fn a_wrong_argument_is_a_usage_error_of_a_few_lines() {
     let folder = Folder::new();
     for (arguments, expected) in [

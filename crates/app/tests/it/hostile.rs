@@ -100,7 +100,7 @@ fn a_hundred_megabytes_are_refused_in_bounded_memory() {
         stream.write_all(
             b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n[\"",
         )?;
-        let block = [b'x'; 65_536];
+        let block = vec![b'x'; 65_536];
         for _ in 0..1_600 {
             stream.write_all(&block)?;
         }
@@ -182,17 +182,14 @@ fn endless_pages_end_at_the_declared_bound() {
     // The shipped definition with a lower bound, so that the test need not ask thousands of times.
     let folder = Folder::new();
     let shipped = text(&folder.run(&["network", "show", "mastodon"]).stdout);
-    let bounded: String = shipped
+    let bounded: Vec<&str> = shipped
         .lines()
         .map(|line| {
-            if line.trim_start().starts_with("pages_max") {
-                "pages_max = 20"
-            } else {
-                line
-            }
+            let bound = line.trim_start().starts_with("pages_max");
+            if bound { "pages_max = 20" } else { line }
         })
-        .map(|line| format!("{line}\n"))
         .collect();
+    let bounded = bounded.join("\n");
     assert!(bounded.contains("pages_max = 20"));
     std::fs::write(folder.path("bounded.toml"), bounded).expect("a definition");
     let server = endless(|cursor| cursor + 1);

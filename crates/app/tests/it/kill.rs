@@ -15,7 +15,7 @@ const CRASH_POINTS: [&str; 4] = [
 ];
 
 /// How long a crawl may take to come to the moment at which it is killed.
-const MOMENT_MAX: Duration = Duration::from_secs(60);
+const MOMENT_MAX: Duration = Duration::from_mins(1);
 
 /// Kills one process at a moment that the dice choose: after some calls, or at a crash point.
 /// Returns what was hit, or `None` if the crawl came to its end first.
@@ -25,7 +25,7 @@ pub(crate) fn run_and_kill(
     dice: &mut Dice,
     round: u64,
 ) -> Option<String> {
-    if round % 2 == 0 {
+    if round.is_multiple_of(2) {
         let point = CRASH_POINTS[(round / 2) as usize % CRASH_POINTS.len()];
         let count = 1 + dice.below(60);
         let mut process =
@@ -107,20 +107,20 @@ fn kill_test(users: &str, kills_wanted: u64) {
     };
     let mut kills = Vec::new();
     let mut known = BTreeSet::new();
-    let mut seen = 0;
+    let mut heard = 0;
     for round in 0..kills_wanted {
         let killed = run_and_kill(&sim, &mut crawl(), &mut dice, round);
-        let calls = sim.targets_after(seen);
+        let calls = sim.targets_after(heard);
         let repeated = calls.iter().find(|target| known.contains(*target));
         assert_eq!(repeated, None, "asked for again although committed");
-        seen += calls.len() as u64;
+        heard += calls.len() as u64;
         known = committed(&file);
         kills.push(killed.expect("the world is large enough for every kill"));
     }
     let mut last = Running::start(&mut crawl());
     assert_eq!(last.wait(), Some(0));
     let repeated = sim
-        .targets_after(seen)
+        .targets_after(heard)
         .into_iter()
         .find(|target| known.contains(target));
     assert_eq!(repeated, None, "asked for again although committed");

@@ -1,4 +1,5 @@
 //! The oracle: the real binary against the synthetic network, its ground truth and its ledger.
+#![expect(clippy::print_stdout, reason = "tests print their seeds and figures")]
 
 mod commands;
 mod counterpart;

@@ -1,0 +1,267 @@
+//! From an answer to a commit: everything that it changes, and what comes next.
+
+use crate::EngineError;
+use crate::exchange::{Ending, Heard, Shop};
+use crate::walk::{self, PageEnd};
+use crate::work::{POSTS_MAX, Purpose, Work};
+use kittiwake_frontier::{State, Visit};
+use kittiwake_model::outcome::Consequence;
+use kittiwake_model::{Commit, FrontierRow, LogRow, Outcome, OutcomeCode, Table, Value, WorldTime};
+use kittiwake_network::{Reading, Robot};
+use std::sync::Arc;
+
+/// How long a limit is believed in that says nothing of when it ends.
+pub(crate) const UNTOLD_WAIT_US: i64 = 60_000_000;
+
+impl Shop {
+    /// Turns an answer into a commit and says what comes next.
+    pub(crate) async fn decide(
+        &self,
+        work: &mut Work,
+        mut heard: Heard,
+    ) -> Result<(Commit, Ending), EngineError> {
+        let mut commit = Commit {
+            at: heard.observed,
+            expansion: Some(Arc::clone(&self.expansion)),
+            log: Some(self.log_row(work, &heard)),
+            raw: heard.raw.take(),
+            ..Commit::default()
+        };
+        let outcome = heard.reading.outcome;
+        let failed = match outcome.consequence() {
+            Consequence::Wait => {
+                let untold = self.clock.limit().plus_us(UNTOLD_WAIT_US);
+                return Ok((commit, Ending::Wait(heard.wait_until.unwrap_or(untold))));
+            }
+            Consequence::Stop => {
+                commit.outcomes = Self::outcomes(work, outcome, &heard.reading.reason);
+                return Ok((commit, Ending::AuthExpired(heard.reading.reason)));
+            }
+            _ if heard.host_down => return Ok((commit, Ending::HostDown(heard.reading.reason))),
+            Consequence::Retry => true,
+            // Bytes that cannot be read may be a fault on the way: they are asked for again.
+            Consequence::Settled => outcome == OutcomeCode::Malformed,
+        };
+        if failed && !work.is_last_chance() {
+            return Ok((commit, Ending::Retry(heard.wait_until)));
+        }
+        if work.tasks.len() > 1 && !outcome.is_success() && !failed {
+            return Ok((commit, Ending::Split));
+        }
+        let ending = self.settle(work, heard, &mut commit).await?;
+        Ok((commit, ending))
+    }
+
+    /// Puts what the answer brought into the commit: the question is answered.
+    async fn settle(
+        &self,
+        work: &mut Work,
+        heard: Heard,
+        commit: &mut Commit,
+    ) -> Result<Ending, EngineError> {
+        let Heard {
+            mut reading,
+            observed,
+            ..
+        } = heard;
+        remember_posts(&mut work.posts, &reading);
+        commit.outcomes = Self::outcomes(work, reading.outcome, &reading.reason);
+        for (subject, code, reason) in std::mem::take(&mut reading.subject_outcomes) {
+            if let Some(outcome) = commit
+                .outcomes
+                .iter_mut()
+                .find(|outcome| outcome.subject == subject)
+            {
+                (outcome.code, outcome.reason) = (code, reason);
+            }
+        }
+        commit.objects = std::mem::take(&mut reading.objects);
+        commit.links = std::mem::take(&mut reading.links);
+        if work.call.purpose == Purpose::Resolve {
+            if reading.outcome.is_success() {
+                return Ok(Ending::Resolved);
+            }
+            commit.frontier = self.settled_rows(work, observed);
+            return Ok(Ending::Unresolved);
+        }
+        // A page that could not be had stays the next page: the next visit asks for it again.
+        let missed = !reading.outcome.is_success()
+            && (reading.outcome.consequence() == Consequence::Retry
+                || reading.outcome == OutcomeCode::Malformed);
+        if missed {
+            work.missed.push(work.call.step.query.clone());
+        } else {
+            self.move_cursors(work, &mut reading, commit)?;
+        }
+        let over = work.tasks.len() == 1 && reading.outcome.invalidates_user();
+        if !over && self.has_another_step(work)? {
+            return Ok(Ending::Continue);
+        }
+        let mut due = Vec::with_capacity(work.tasks.len());
+        for task in &mut work.tasks {
+            let row = self.visited(&task.row, &work.posts, observed).await?;
+            due.push((row.subject, row.due));
+            commit.frontier.push(row);
+        }
+        Ok(Ending::Finished { due })
+    }
+
+    /// Moves the cursor of the list that was read. A call that is a robot's only one, and has no
+    /// pages, needs none: the count of visits says that it was made.
+    fn move_cursors(
+        &self,
+        work: &mut Work,
+        reading: &mut Reading,
+        commit: &mut Commit,
+    ) -> Result<(), EngineError> {
+        let query = self.query(&work.call.step)?;
+        let robot = self.robot(&work.robot)?;
+        if query.pages_max <= 1 && robot.steps.len() <= 1 {
+            return Ok(());
+        }
+        let step = &work.call.step;
+        for task in &mut work.tasks {
+            let page = PageEnd {
+                next: reading.next.take(),
+                newest: reading.newest.take(),
+                refused: !reading.outcome.is_success(),
+            };
+            let subject = task.row.subject;
+            let (cursor, cap) = walk::advance(query, subject, step, page, commit.at);
+            if let Some(cap) = cap {
+                for outcome in commit
+                    .outcomes
+                    .iter_mut()
+                    .filter(|outcome| outcome.subject == subject)
+                {
+                    (outcome.code, outcome.reason) =
+                        (OutcomeCode::CapReached, cap.reason().to_owned());
+                }
+            }
+            task.cursors.retain(|known| known.query != cursor.query);
+            task.cursors.push(cursor.clone());
+            commit.cursors.push(cursor);
+        }
+        Ok(())
+    }
+
+    fn has_another_step(&self, work: &Work) -> Result<bool, EngineError> {
+        let robot = self.robot(&work.robot)?;
+        let query = self.query(&work.call.step)?;
+        if query.pages_max <= 1 && robot.steps.len() <= 1 {
+            return Ok(false);
+        }
+        let task = work.tasks.first();
+        Ok(task.is_some_and(|task| {
+            walk::next_step(&self.settings.network, robot, task, &work.missed).is_some()
+        }))
+    }
+
+    pub(crate) fn robot(&self, name: &str) -> Result<&Robot, EngineError> {
+        self.settings
+            .network
+            .robot(name)
+            .ok_or_else(|| EngineError::Broken(format!("no robot {name:?}")))
+    }
+
+    /// The frontier row after a completed visit.
+    async fn visited(
+        &self,
+        row: &FrontierRow,
+        posts: &[WorldTime],
+        at: WorldTime,
+    ) -> Result<FrontierRow, EngineError> {
+        let mut shared = self.shared.lock().await;
+        let mut state = State::from_bytes(row.state.clone())
+            .map_err(|error| EngineError::Broken(error.to_string()))?;
+        self.policy
+            .observe(&mut shared, &mut state, &Visit { at, posts });
+        let due = self.policy.due(&shared, &state, 0.0, at);
+        let visits = row.visits.saturating_add(1);
+        Ok(FrontierRow {
+            visits,
+            due,
+            state: state.into_bytes(),
+            ..row.clone()
+        })
+    }
+
+    /// The rows of all robots of a subject that cannot be found, as visited.
+    fn settled_rows(&self, work: &Work, at: WorldTime) -> Vec<FrontierRow> {
+        let filings = &self.expansion.robots;
+        let subjects = work.tasks.iter();
+        subjects
+            .flat_map(|task| {
+                let kind = task.identity.kind.clone();
+                filings
+                    .iter()
+                    .filter(move |filing| filing.kind == kind)
+                    .map(|filing| FrontierRow {
+                        subject: task.row.subject,
+                        robot: filing.robot.clone(),
+                        lane: filing.lane.clone(),
+                        visits: task.row.visits.saturating_add(1),
+                        due: at,
+                        state: Vec::new(),
+                    })
+            })
+            .collect()
+    }
+
+    fn outcomes(work: &Work, code: OutcomeCode, reason: &str) -> Vec<Outcome> {
+        let query = &work.call.step.query;
+        let outcome = |subject| Outcome {
+            subject,
+            query: query.clone(),
+            code,
+            reason: reason.to_owned(),
+        };
+        work.keys().map(outcome).collect()
+    }
+
+    pub(crate) fn log_row(&self, work: &Work, heard: &Heard) -> LogRow {
+        let plan = &work.call.plan;
+        let credential = self
+            .settings
+            .credential
+            .as_ref()
+            .filter(|_| plan.send_credential);
+        LogRow {
+            query: work.call.step.query.clone(),
+            subjects: work.keys().collect(),
+            target: plan.target.clone(),
+            cursor: plan.cursor.clone(),
+            credential: credential
+                .map_or_else(|| "anonymous".to_owned(), |known| known.fingerprint.clone()),
+            node: self.node.clone(),
+            status: heard.status,
+            outcome: heard.reading.outcome,
+            reason: heard.reading.reason.clone(),
+            scheduled: work.scheduled,
+            sent: heard.sent,
+            answered: heard.answered,
+            budgets: plan.budgets.clone(),
+            rank_us: work.rank_us,
+            seed_us: heard.seed_us,
+            bytes: heard.bytes,
+            mended: heard.reading.mended,
+            definition: self.settings.network.digest().clone(),
+        }
+    }
+}
+
+/// Notes when the posts of a page were made, within a bound.
+fn remember_posts(posts: &mut Vec<WorldTime>, reading: &Reading) {
+    let statuses = reading
+        .objects
+        .iter()
+        .filter(|object| object.table == Table::Statuses);
+    let fields = statuses.flat_map(|object| object.groups.iter().flat_map(|group| &group.fields));
+    for (name, value) in fields {
+        if let (true, Value::Time { at_us, .. }) = (&**name == "created_us", value)
+            && posts.len() < POSTS_MAX
+        {
+            posts.push(WorldTime(*at_us));
+        }
+    }
+}
