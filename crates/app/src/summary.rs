@@ -58,11 +58,31 @@ pub(crate) fn crawled(file: &Path, report: &CrawlReport, seconds: f64) -> Value 
     shown
 }
 
-/// What a file holds, for people. Empty tables are left out.
+/// The tables that people look for, in the order in which they do.
+const SHOWN: [&str; 13] = [
+    "users",
+    "user_relations",
+    "statuses",
+    "comments",
+    "tags",
+    "user_tags",
+    "links",
+    "objects",
+    "counts",
+    "versions",
+    "invalid_users",
+    "invalid_relations",
+    "query_log",
+];
+
+/// What a file holds, for people. Empty tables, and those of the machinery, are left out.
 pub(crate) fn table(summary: &Summary) -> String {
     let mut text = String::new();
-    for (table, rows) in summary.rows.iter().filter(|(_, rows)| **rows > 0) {
-        let _ = writeln!(text, "{table:<18} {rows:>10}");
+    for table in SHOWN {
+        let rows = summary.rows.get(table).copied().unwrap_or(0);
+        if rows > 0 {
+            let _ = writeln!(text, "{table:<18} {rows:>10} rows");
+        }
     }
     for (robot, (filed, visited)) in &summary.robots {
         let _ = writeln!(
