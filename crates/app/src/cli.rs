@@ -18,8 +18,8 @@ pub(crate) struct Arguments {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done or stopped as asked, 1 failed, 2 usage, 3 stopped by a cap or an exhausted quota
-with state saved, 4 authentication, 130 interrupted with state saved.
+Exit codes: 0 done or stopped as asked, 1 failed, 2 usage, 3 stopped before the end with state saved
+(a cap, an exhausted quota, a host out of reach), 4 authentication, 130 interrupted with state saved.
 
 Try it without keys or services: kittiwake demo";
 

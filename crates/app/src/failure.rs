@@ -8,7 +8,7 @@ pub(crate) mod code {
     /// Anything that has no code of its own.
     pub(crate) const OTHER: u8 = 1;
     pub(crate) const USAGE: u8 = 2;
-    /// Stopped by a hard cap or an exhausted quota; state is saved.
+    /// Stopped before the end by a cap, an exhausted quota or a host out of reach; state is saved.
     pub(crate) const CAPPED: u8 = 3;
     pub(crate) const AUTHENTICATION: u8 = 4;
     pub(crate) const INTERRUPTED: u8 = 130;

@@ -51,6 +51,7 @@ pub(crate) fn crawled(file: &Path, report: &CrawlReport, seconds: f64) -> Value 
         entries.insert("calls".into(), json!(report.calls));
         entries.insert("allowance_used".into(), Value::Object(used));
         entries.insert("violations".into(), json!(report.violations));
+        entries.insert("given_up".into(), json!(report.given_up));
         entries.insert("rows_new".into(), json!(report.rows_new));
         entries.insert("rows_changed".into(), json!(report.rows_changed));
         entries.insert("seconds".into(), json!(seconds));
@@ -99,6 +100,7 @@ pub(crate) fn table(summary: &Summary) -> String {
 /// How a crawl ended, for people.
 pub(crate) fn ending(report: &CrawlReport, seconds: f64) -> String {
     let end = match &report.end {
+        End::Idle if report.given_up > 0 => "nothing is left to visit in this run".to_owned(),
         End::Idle => "every subject has been visited".to_owned(),
         End::Interrupted => "stopped as asked; the same command goes on".to_owned(),
         End::Time => "the time is over; the same command goes on".to_owned(),
@@ -111,6 +113,13 @@ pub(crate) fn ending(report: &CrawlReport, seconds: f64) -> String {
         }
     };
     let mut text = format!("{end}\n");
+    if report.given_up > 0 {
+        let _ = writeln!(
+            text,
+            "{} visits failed in spite of all tries; the same command tries them again",
+            report.given_up
+        );
+    }
     let _ = writeln!(
         text,
         "{} calls in {seconds:.1} s, {} limits broken",
@@ -132,7 +141,10 @@ pub(crate) fn ending(report: &CrawlReport, seconds: f64) -> String {
 
 /// One budget of the ledger, for people.
 pub(crate) fn budget_line(usage: &BudgetUsage) -> String {
-    let spent = usage.granted + usage.carried + usage.foreign;
+    let spent: u64 = [usage.granted, usage.carried, usage.foreign]
+        .map(u64::from)
+        .iter()
+        .sum();
     let limit = usage
         .limit
         .map_or_else(|| "?".to_owned(), |limit| limit.to_string());

@@ -10,11 +10,13 @@ use crate::EngineError;
 use crate::open::open;
 use crate::scheduler::Scheduler;
 use crate::settings::{CrawlReport, CrawlSettings, End, Parts};
+use std::time::Instant;
 
 /// Crawls until there is nothing left to do, a bound is met or a stop is asked for.
 pub async fn crawl(settings: CrawlSettings, parts: Parts) -> Result<CrawlReport, EngineError> {
+    let started = Instant::now();
     let mut stop = parts.stop.clone();
-    let mut scheduler = open(settings, parts).await?;
+    let mut scheduler = open(settings, parts, started).await?;
     let end = loop {
         if *stop.borrow_and_update() {
             break End::Interrupted;

@@ -25,6 +25,9 @@ use url::Url;
 
 /// Redirects followed for one call, each charged like a call of its own.
 const HOPS_MAX: usize = 3;
+/// No server's word shuts a budget for longer.
+const BELIEVED_WAIT_US_MAX: i64 = 7 * 24 * 3_600 * 1_000_000;
+
 /// What every exchange of a crawl shares.
 #[derive(Debug)]
 pub(crate) struct Shop {
@@ -63,6 +66,8 @@ pub(crate) enum Ending {
     Resolved,
     /// The subject has none; all its tasks are settled.
     Unresolved,
+    /// A fault outlasted all tries; the visit does not count and is left to a later one.
+    GivenUp,
     /// A fault that may pass, perhaps not before a time the server named.
     Retry(Option<LimitTime>),
     /// The host is out of reach: no fault of the work.
@@ -91,6 +96,13 @@ pub(crate) struct Heard {
     pub observed: WorldTime,
 }
 
+/// What came of sending a call.
+enum Hearing {
+    Answer(Box<Heard>),
+    /// A redirect has to wait for a permit of its own.
+    NoPermit(LimitTime),
+}
+
 /// Sends the work's call, reads the answer and commits it.
 pub(crate) async fn exchange(
     shop: Arc<Shop>,
@@ -99,15 +111,19 @@ pub(crate) async fn exchange(
 ) -> Result<Done, EngineError> {
     shop.crash.reached(CrashPoint::GrantAndSend);
     let mut hops = Vec::new();
-    let Some(heard) = shop.hear(&work, permit, &mut hops).await? else {
-        let (ending, reports) = (Ending::Retry(None), Vec::new());
-        return Ok(Done {
-            work,
-            ending,
-            reports,
-            calls: 0,
-            limited: false,
-        });
+    let heard = match shop.hear(&work, permit, &mut hops).await? {
+        Hearing::Answer(heard) => *heard,
+        Hearing::NoPermit(until) => {
+            let calls = hops.len() as u64;
+            let reports = shop.store.commit(hops).await?;
+            return Ok(Done {
+                work,
+                ending: Ending::Wait(until),
+                reports,
+                calls,
+                limited: false,
+            });
+        }
     };
     let limited = heard.reading.outcome == OutcomeCode::RateLimited;
     let calls = 1 + hops.len() as u64;
@@ -154,14 +170,13 @@ impl Shop {
             .ok_or_else(|| EngineError::Broken(format!("no query {:?}", step.query)))
     }
 
-    /// Fetches the work's call, following redirects, and reads what came. `None` when a redirect
-    /// could not be followed for want of a permit.
+    /// Fetches the work's call, following redirects, and reads what came.
     async fn hear(
         &self,
         work: &Work,
         permit: Permit,
         hops: &mut Vec<Commit>,
-    ) -> Result<Option<Heard>, EngineError> {
+    ) -> Result<Hearing, EngineError> {
         let mut url = work.call.plan.url.clone();
         let mut permit = permit;
         loop {
@@ -184,11 +199,14 @@ impl Shop {
             let response = match fetched {
                 Ok(response) => response,
                 Err(error) => {
-                    let (reading, host_down) = failure(&error);
-                    return Ok(Some(Heard {
+                    let (reading, is_down) = failure(&error);
+                    // Another host that is down is a fault of this call, not of ours.
+                    let host_down = is_down && url.origin() == self.settings.base.origin();
+                    let heard = Heard {
                         host_down,
                         ..heard(reading, None, 0)
-                    }));
+                    };
+                    return Ok(Hearing::Answer(Box::new(heard)));
                 }
             };
             let status = response.status;
@@ -199,7 +217,7 @@ impl Shop {
                 heard.seed_us = begun.elapsed().as_micros() as u32;
                 heard.raw = self.settings.keep_raw.then(|| response.body.to_vec());
                 heard.wait_until = self.hear_limits(work, &response, &heard.reading).await?;
-                return Ok(Some(heard));
+                return Ok(Hearing::Answer(Box::new(heard)));
             };
             let target = if hops.len() < HOPS_MAX {
                 url.join(&location).ok()
@@ -212,7 +230,11 @@ impl Shop {
                     OutcomeCode::BadRequest,
                     format!("http {status}: redirect that leads nowhere"),
                 );
-                return Ok(Some(heard(reading, Some(status), bytes)));
+                return Ok(Hearing::Answer(Box::new(heard(
+                    reading,
+                    Some(status),
+                    bytes,
+                ))));
             };
             let hop = heard(
                 Reading::of(OutcomeCode::Ok, format!("http {status}: redirect")),
@@ -227,10 +249,7 @@ impl Shop {
             url = target;
             match self.purse.lock().await.take(&work.call.budgets).await? {
                 Taken::Permit(next) => permit = next,
-                Taken::Wait { .. } => {
-                    self.store.commit(std::mem::take(hops)).await?;
-                    return Ok(None);
-                }
+                Taken::Wait { until, .. } => return Ok(Hearing::NoPermit(until)),
             }
         }
     }
@@ -331,7 +350,8 @@ impl Shop {
             .map(|us| now.plus_us(us))
             .or_else(|| spent.iter().map(|report| report.reset).max())
             .filter(|until| *until > now)
-            .unwrap_or_else(|| now.plus_us(UNTOLD_WAIT_US));
+            .unwrap_or_else(|| now.plus_us(UNTOLD_WAIT_US))
+            .min(now.plus_us(BELIEVED_WAIT_US_MAX));
         let exhausted = spent
             .iter()
             .filter_map(|report| budget_id(work, &report.budget))

@@ -18,6 +18,7 @@ mod progress;
 mod scheduler;
 mod settings;
 mod settle;
+mod trouble;
 mod walk;
 mod work;
 

@@ -10,12 +10,20 @@ use kittiwake_model::{
 use kittiwake_store::Store;
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Frontier rows read in one step while the order index is built.
 const ROWS_PER_STEP: usize = 10_000;
 
-/// Begins or resumes the crawl in the store.
-pub(crate) async fn open(settings: CrawlSettings, parts: Parts) -> Result<Scheduler, EngineError> {
+/// Seeds written in one transaction.
+const SEEDS_PER_STEP: usize = 1_000;
+
+/// Begins or resumes the crawl in the store. `started` is when the run began.
+pub(crate) async fn open(
+    settings: CrawlSettings,
+    parts: Parts,
+    started: Instant,
+) -> Result<Scheduler, EngineError> {
     let last = parts.store.last_run().await?;
     match &last {
         Some((_, record)) => check_same_crawl(&settings, record)?,
@@ -29,9 +37,15 @@ pub(crate) async fn open(settings: CrawlSettings, parts: Parts) -> Result<Schedu
     let expansion = expansion_of(&settings)?;
     let progress = Arc::clone(&parts.progress);
     let jitter_seed = parts.jitter_seed;
+    let stop = parts.stop.clone();
     let shop = Arc::new(Shop::new(settings, parts, expansion));
     let run = start_run(&shop).await?;
-    let mut scheduler = Scheduler::new(Arc::clone(&shop), progress, run, jitter_seed);
+    let over = || {
+        let time_max = shop.settings.time_max;
+        *stop.borrow() || time_max.is_some_and(|limit| started.elapsed() >= limit)
+    };
+    plant_seeds(&shop, &over).await?;
+    let mut scheduler = Scheduler::new(Arc::clone(&shop), progress, run, jitter_seed, started);
     load_frontier(&*shop.store, &mut scheduler).await?;
     Ok(scheduler)
 }
@@ -132,14 +146,9 @@ async fn start_run(shop: &Shop) -> Result<i64, EngineError> {
         entries.insert("depth".into(), json!(settings.depth));
         entries.insert("robots".into(), json!(settings.robots));
     }
-    let discoveries = settings.seeds.iter().map(|seed| Discovery {
-        subject: Reference::Identity(Box::new(seed.clone())),
-        depth: 0,
-    });
     let start = Commit {
         at: shop.clock.world(),
         expansion: Some(Arc::clone(&shop.expansion)),
-        discoveries: discoveries.collect(),
         run: Some(RunUpdate::Start(Box::new(RunRecord {
             network: settings.network.name().clone(),
             host: settings.host.clone(),
@@ -158,15 +167,40 @@ async fn start_run(shop: &Shop) -> Result<i64, EngineError> {
     let run = report
         .run
         .ok_or_else(|| EngineError::Broken("a run without a number".into()))?;
-    let mut backlog = report.backlog;
-    while backlog {
-        backlog = shop
-            .hand_on_depths()
-            .await?
-            .iter()
-            .any(|report| report.backlog);
-    }
     Ok(run)
+}
+
+/// Files the seeds, and everybody whom a greater depth or another robot brings within reach. A
+/// run that is over before that is done goes on with it next time.
+async fn plant_seeds(shop: &Shop, over: &impl Fn() -> bool) -> Result<(), EngineError> {
+    let settings = &shop.settings;
+    for seeds in settings.seeds.chunks(SEEDS_PER_STEP) {
+        if over() {
+            return Ok(());
+        }
+        let mut discoveries = Vec::with_capacity(seeds.len());
+        for seed in seeds {
+            let identity = settings
+                .network
+                .seed(seed, &settings.host)
+                .map_err(|error| EngineError::Usage(error.to_string()))?;
+            let subject = Reference::Identity(Box::new(identity));
+            discoveries.push(Discovery { subject, depth: 0 });
+        }
+        let commit = Commit {
+            at: shop.clock.world(),
+            expansion: Some(Arc::clone(&shop.expansion)),
+            discoveries,
+            ..Commit::default()
+        };
+        shop.store.commit(vec![commit]).await?;
+    }
+    let mut backlog = true;
+    while backlog && !over() {
+        let reports = shop.hand_on_depths().await?;
+        backlog = reports.iter().any(|report| report.backlog);
+    }
+    Ok(())
 }
 
 async fn load_frontier(store: &dyn Store, scheduler: &mut Scheduler) -> Result<(), EngineError> {

@@ -70,6 +70,9 @@ pub(crate) struct Purse {
 #[derive(Debug)]
 struct Pocket {
     rule: BudgetRule,
+    /// Calls a window, after the reserve.
+    declared: u32,
+    /// The same, as far as the server's word lowers it in the current window.
     limit: u32,
     /// Grants of the current window, and earlier ones with calls that are still unanswered.
     held: Vec<Held>,
@@ -122,6 +125,7 @@ impl Purse {
         let limit = budget::after_reserve(rule.limit, self.reserve);
         self.pockets.entry(id).or_insert_with(|| Pocket {
             rule: rule.clone(),
+            declared: limit,
             limit,
             held: Vec::new(),
             opened: None,
@@ -209,6 +213,7 @@ impl Purse {
                 continue;
             }
             pocket.opened = Some(window);
+            pocket.limit = pocket.declared;
             (pocket.answered, pocket.excess) = (0, 0);
             pocket
                 .held
@@ -387,12 +392,17 @@ impl Purse {
         if report.reset.since_us(window.end).abs() > tolerance_us || pocket.opened != Some(window) {
             return Ok(());
         }
-        pocket.limit = pocket
-            .limit
-            .min(budget::after_reserve(report.limit, self.reserve));
-        let used = report.limit.saturating_sub(report.remaining);
+        let told = budget::after_reserve(report.limit, self.reserve);
+        if report.limit > 0 {
+            pocket.limit = pocket.limit.min(told);
+        }
+        // On our own scale: what the server leaves us, without what we leave to others, is all
+        // that is left of our limit.
+        let reserved = report.limit.saturating_sub(told);
+        let remaining = report.remaining.saturating_sub(reserved);
+        let used = pocket.limit.saturating_sub(remaining);
         let unanswered: u32 = pocket.held.iter().map(|held| held.unanswered).sum();
-        let sendable = report.remaining.saturating_sub(unanswered);
+        let sendable = remaining.saturating_sub(unanswered);
         pocket.trim(window, sendable);
         let excess = used.saturating_sub(pocket.answered + unanswered);
         if excess <= pocket.excess {
@@ -454,7 +464,7 @@ impl Purse {
             .map(|pocket| BudgetSpent {
                 budget: pocket.rule.name.clone(),
                 calls: pocket.sent,
-                limit: pocket.limit,
+                limit: pocket.declared,
                 window_seconds: pocket.rule.window_us as f64 / 1e6,
                 windows: lasted_us as f64 / pocket.rule.window_us as f64,
             })

@@ -2,7 +2,7 @@
 
 use crate::EngineError;
 use crate::exchange::Shop;
-use crate::walk::{Step, StepPage};
+use crate::walk::{self, Step, StepPage};
 use crate::work::{Call, Purpose};
 use kittiwake_model::{BudgetId, Commit, CommitReport, Identity, Name, Scope};
 use kittiwake_network::{Ask, Query, RequestError};
@@ -35,6 +35,22 @@ impl Shop {
             page: page.borrowed(),
             authenticated: self.settings.credential.is_some(),
         }
+    }
+
+    /// Whether the robot's next query can be asked for the task under that identity.
+    pub(crate) fn can_ask(
+        &self,
+        robot: &str,
+        task: &TaskRecord,
+        identity: &Identity,
+    ) -> Result<bool, EngineError> {
+        let network = &self.settings.network;
+        let Some(step) = walk::next_step(network, self.robot(robot)?, task, &[]) else {
+            return Ok(false);
+        };
+        let query = self.query(&step)?;
+        let asked = network.request(&self.ask(query, &[identity], &step.page));
+        Ok(asked.is_ok())
     }
 
     /// The call that comes next for the tasks: the step itself, or the question by which id this
@@ -88,6 +104,15 @@ impl Shop {
             .credential
             .as_ref()
             .map(|known| known.fingerprint.as_str());
+        // A server is known by the address that is dialled: another spelling of its name is no
+        // second allowance. Windows of another clock are other windows.
+        let authority = settings.base.host_str().unwrap_or_default();
+        let port = settings.base.port_or_known_default().unwrap_or_default();
+        let server = format!("{authority}:{port}");
+        let clock = match settings.clock_source.as_str() {
+            "real" => String::new(),
+            other => format!(" ({other})"),
+        };
         let id = |name: &Name| {
             let scope = settings.network.budget(name).map(|rule| rule.scope);
             let whose = match scope {
@@ -95,9 +120,8 @@ impl Shop {
                 _ => "this-address",
             };
             BudgetId(format!(
-                "{}/{name}@{}#{whose}",
-                settings.network.name(),
-                settings.host
+                "{}/{name}@{server}#{whose}{clock}",
+                settings.network.name()
             ))
         };
         names.iter().map(id).collect()

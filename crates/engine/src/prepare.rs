@@ -4,7 +4,7 @@ use crate::EngineError;
 use crate::scheduler::Scheduler;
 use crate::walk;
 use crate::work::{Call, Purpose, Work};
-use kittiwake_model::{Commit, FrontierRow, Key, Name, Outcome, OutcomeCode, RealTime, WorldTime};
+use kittiwake_model::{Commit, FrontierRow, Key, Name, Outcome, OutcomeCode, WorldTime};
 use kittiwake_network::RequestError;
 use kittiwake_store::TaskRecord;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Scheduler {
                 self.frontier.release(lane, *key, None);
                 continue;
             };
-            if batch > 1 && self.can_ask(robot, &record)? {
+            if batch > 1 && self.shop.can_ask(robot, &record, &record.identity)? {
                 together.push(record);
                 if together.len() == batch {
                     self.prepare(
@@ -81,18 +81,6 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Whether the host's id of the subject is known, so that the robot's query can be asked.
-    fn can_ask(&self, robot: &Name, record: &TaskRecord) -> Result<bool, EngineError> {
-        let network = &self.shop.settings.network;
-        let Some(step) = walk::next_step(network, self.shop.robot(robot)?, record, &[]) else {
-            return Ok(false);
-        };
-        let query = self.shop.query(&step)?;
-        Ok(network
-            .request(&self.shop.ask(query, &[&record.identity], &step.page))
-            .is_ok())
-    }
-
     /// Makes tasks into work, with the next call ready.
     pub(crate) async fn prepare(
         &mut self,
@@ -105,10 +93,6 @@ impl Scheduler {
             return Ok(());
         };
         let subject = first.row.subject;
-        if let Some(waiting) = self.resolving.get_mut(&subject) {
-            waiting.push(lane.clone());
-            return Ok(());
-        }
         let shop = Arc::clone(&self.shop);
         let (network, robot_rules) = (&shop.settings.network, shop.robot(robot)?);
         let Some(step) = walk::next_step(network, robot_rules, first, &begun.missed) else {
@@ -119,20 +103,22 @@ impl Scheduler {
             Err(error) => return self.unaskable(lane, tasks, &error).await,
         };
         if call.purpose == Purpose::Resolve {
+            // One lookup serves all robots of the subject.
+            if let Some(waiting) = self.resolving.get_mut(&subject) {
+                waiting.push(lane.clone());
+                return Ok(());
+            }
             self.resolving.insert(subject, Vec::new());
         }
         self.know_budgets(&call).await?;
-        let returns = tasks
-            .iter()
-            .filter_map(|task| self.returns.get(&(task.row.subject, robot.clone())))
-            .max();
+        let (returns, not_before) = self.returns_of(&tasks, robot);
         let work = Work {
             lane: lane.clone(),
             robot: robot.clone(),
             call,
             tries: 0,
-            returns: returns.copied().unwrap_or(0),
-            not_before: RealTime(i64::MIN),
+            returns,
+            not_before,
             scheduled: self.shop.clock.real(),
             posts: begun.posts,
             missed: begun.missed,

@@ -4,21 +4,18 @@ use crate::exchange::{Done, Ending, Shop, exchange};
 use crate::permits::{Permit, Taken};
 use crate::prepare::Begun;
 use crate::settings::{CrawlReport, End};
-use crate::work::{RETURNS_MAX, TRIES_MAX, Work};
+use crate::trouble::{HostHealth, Returned};
+use crate::work::Work;
 use crate::{EngineError, Progress};
 use kittiwake_frontier::Frontier;
-use kittiwake_model::{Commit, CommitReport, Key, LimitTime, Name, RunEnd, RunUpdate, WorldTime};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use kittiwake_model::{Commit, CommitReport, Key, Name, RunEnd, RunUpdate, WorldTime};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 /// The longest sleep between two looks at the world.
 const NAP_MAX: Duration = Duration::from_secs(1);
-/// Tasks that failed and came back, remembered at once.
-const RETURNS_KEPT_MAX: usize = 100_000;
-/// The longest pause before a call is tried again.
-const PAUSE_MAX: Duration = Duration::from_mins(1);
 
 /// One running crawl.
 #[derive(Debug)]
@@ -33,24 +30,18 @@ pub(crate) struct Scheduler {
     served: Option<Name>,
     /// Subjects whose id on this host is being asked for, with the tasks that wait for it.
     pub resolving: HashMap<Key, Vec<Name>>,
-    /// How often a task came back to the frontier.
-    pub returns: HashMap<(Key, Name), u32>,
+    /// Tasks that failed and came back to the frontier.
+    pub returns: HashMap<(Key, Name), Returned>,
     in_flight: JoinSet<Result<Done, EngineError>>,
-    host: HostHealth,
+    pub host: HostHealth,
     backlog: bool,
-    ended: Option<End>,
+    pub ended: Option<End>,
     started: Instant,
     calls: u64,
     violations: u64,
-    jitter: u64,
-}
-
-/// Whether the host can be reached.
-#[derive(Debug, Default)]
-struct HostHealth {
-    down_since: Option<Instant>,
-    pause_until: Option<Instant>,
-    failures: u32,
+    /// Visits that failed for good in this run.
+    pub given_up: u64,
+    pub jitter: u64,
 }
 
 impl Scheduler {
@@ -59,6 +50,7 @@ impl Scheduler {
         progress: Arc<Progress>,
         run: i64,
         jitter_seed: u64,
+        started: Instant,
     ) -> Self {
         Self {
             shop,
@@ -73,9 +65,10 @@ impl Scheduler {
             host: HostHealth::default(),
             backlog: false,
             ended: None,
-            started: Instant::now(),
+            started,
             calls: 0,
             violations: 0,
+            given_up: 0,
             jitter: jitter_seed | 1,
         }
     }
@@ -221,10 +214,10 @@ impl Scheduler {
     async fn nap(&mut self) -> Duration {
         let clock = &self.shop.clock;
         let mut nap = NAP_MAX;
-        if let Some(until) = self.host.pause_until {
+        if self.host.is_paused() {
+            let until = self.host.pause_until.unwrap_or_else(Instant::now);
             nap = nap.min(until.saturating_duration_since(Instant::now()));
-        }
-        if self.in_flight.len() < self.shop.settings.concurrency {
+        } else if self.in_flight.len() < self.shop.settings.concurrency {
             let purse = self.shop.purse.lock().await;
             for work in self.ready.values().flatten() {
                 let paused =
@@ -257,7 +250,10 @@ impl Scheduler {
         };
         self.calls += calls;
         self.violations += u64::from(limited);
-        if !matches!(ending, Ending::HostDown(_)) {
+        if !matches!(
+            ending,
+            Ending::HostDown(_) | Ending::Retry(_) | Ending::GivenUp
+        ) {
             self.host = HostHealth::default();
         }
         self.show(&work, &ending, &reports);
@@ -267,11 +263,8 @@ impl Scheduler {
             Ending::Resolved | Ending::Unresolved => self.resolved(work, &reports).await?,
             Ending::Retry(until) => self.retry(work, until),
             Ending::HostDown(reason) => self.host_down(work, reason),
-            Ending::Wait(_) => self
-                .ready
-                .entry(work.lane.clone())
-                .or_default()
-                .push_front(work),
+            Ending::GivenUp => self.give_up(&work),
+            Ending::Wait(until) => self.wait(work, until),
             Ending::Split => self.split(work).await?,
             Ending::AuthExpired(reason) => self.ended = Some(End::AuthExpired(reason)),
         }
@@ -354,9 +347,8 @@ impl Scheduler {
     /// are read again.
     async fn resolved(&mut self, work: Work, reports: &[CommitReport]) -> Result<(), EngineError> {
         for subject in work.keys() {
-            let waiting = self.resolving.remove(&subject).unwrap_or_default();
-            let lanes: HashSet<Name> = waiting.into_iter().chain([work.lane.clone()]).collect();
-            for lane in lanes {
+            self.returns.remove(&(subject, work.robot.clone()));
+            for lane in self.lanes_of(subject, &work.lane) {
                 self.frontier.release(&lane, subject, None);
             }
             let merged = reports.iter().flat_map(|report| &report.merged);
@@ -365,72 +357,6 @@ impl Scheduler {
             }
         }
         Ok(())
-    }
-
-    fn retry(&mut self, mut work: Work, until: Option<LimitTime>) {
-        work.tries += 1;
-        if work.tries >= TRIES_MAX {
-            self.give_back(&work);
-            return;
-        }
-        let pause = self.pause(work.tries);
-        let asked = until.map_or(Duration::ZERO, |until| self.shop.clock.until_limit(until));
-        work.not_before = self
-            .shop
-            .clock
-            .real()
-            .plus_us(pause.max(asked).as_micros() as i64);
-        self.ready
-            .entry(work.lane.clone())
-            .or_default()
-            .push_back(work);
-    }
-
-    /// Back to the frontier, behind everybody who is due.
-    fn give_back(&mut self, work: &Work) {
-        let now = self.shop.clock.world();
-        for subject in work.keys() {
-            for lane in self.resolving.remove(&subject).unwrap_or_default() {
-                self.frontier.release(&lane, subject, Some(now));
-            }
-            if self.returns.len() < RETURNS_KEPT_MAX {
-                let count = self
-                    .returns
-                    .entry((subject, work.robot.clone()))
-                    .or_default();
-                *count = (*count + 1).min(RETURNS_MAX);
-            }
-            self.frontier.release(&work.lane, subject, Some(now));
-        }
-    }
-
-    /// A pause that doubles, with jitter so that many do not come back at once.
-    fn pause(&mut self, tries: u32) -> Duration {
-        self.jitter ^= self.jitter << 13;
-        self.jitter ^= self.jitter >> 7;
-        self.jitter ^= self.jitter << 17;
-        let doubled = self
-            .shop
-            .settings
-            .retry_pause
-            .saturating_mul(1 << tries.min(10));
-        let share = 0.5 + (self.jitter % 1_000) as f64 / 1_000.0;
-        doubled.mul_f64(share).min(PAUSE_MAX)
-    }
-
-    fn host_down(&mut self, work: Work, reason: String) {
-        let now = Instant::now();
-        let since = *self.host.down_since.get_or_insert(now);
-        if now.duration_since(since) >= self.shop.settings.host_patience {
-            self.ended = Some(End::HostDown(reason));
-        }
-        self.host.failures = self.host.failures.saturating_add(1);
-        let pause = self.pause(self.host.failures);
-        self.host.pause_until = Some(now + pause);
-        self.ready
-            .entry(work.lane.clone())
-            .or_default()
-            .push_front(work);
     }
 
     async fn split(&mut self, work: Work) -> Result<(), EngineError> {
@@ -484,16 +410,11 @@ impl Scheduler {
             end,
             calls: self.calls,
             violations: self.violations,
+            given_up: self.given_up,
             budgets: purse.spent(),
             summary: self.shop.store.summary().await?,
             rows_new: shown.rows_new,
             rows_changed: shown.rows_changed,
         })
-    }
-}
-
-impl HostHealth {
-    fn is_paused(&self) -> bool {
-        self.pause_until.is_some_and(|until| Instant::now() < until)
     }
 }

@@ -4,7 +4,7 @@ use crate::permits::BudgetSpent;
 use crate::{Clock, CrashHook, Progress};
 use kittiwake_fetch::{Fetcher, Secret};
 use kittiwake_frontier::Policy;
-use kittiwake_model::{Follow, Identity, Name};
+use kittiwake_model::{Follow, Name};
 use kittiwake_network::Network;
 use kittiwake_store::ledger::Ledger;
 use kittiwake_store::{Store, Summary};
@@ -22,7 +22,8 @@ pub struct CrawlSettings {
     pub base: Url,
     /// The same host as ids are valid on it: `host` or `host:port`.
     pub host: String,
-    pub seeds: Vec<Identity>,
+    /// Where to begin, as the user wrote it; each was found to be one of the network's seeds.
+    pub seeds: Vec<String>,
     pub depth: u32,
     pub follow: Follow,
     pub robots: Vec<Name>,
@@ -107,6 +108,8 @@ pub struct CrawlReport {
     pub calls: u64,
     /// Calls that the server refused for a limit.
     pub violations: u64,
+    /// Visits that failed for good; the same command tries them again.
+    pub given_up: u64,
     pub budgets: Vec<BudgetSpent>,
     pub summary: Summary,
     pub rows_new: u64,

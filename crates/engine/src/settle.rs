@@ -30,6 +30,7 @@ impl Shop {
         let outcome = heard.reading.outcome;
         let failed = match outcome.consequence() {
             Consequence::Wait => {
+                commit.outcomes = Self::outcomes(work, outcome, &heard.reading.reason);
                 let untold = self.clock.limit().plus_us(UNTOLD_WAIT_US);
                 return Ok((commit, Ending::Wait(heard.wait_until.unwrap_or(untold))));
             }
@@ -37,7 +38,10 @@ impl Shop {
                 commit.outcomes = Self::outcomes(work, outcome, &heard.reading.reason);
                 return Ok((commit, Ending::AuthExpired(heard.reading.reason)));
             }
-            _ if heard.host_down => return Ok((commit, Ending::HostDown(heard.reading.reason))),
+            _ if heard.host_down => {
+                commit.outcomes = Self::outcomes(work, outcome, &heard.reading.reason);
+                return Ok((commit, Ending::HostDown(heard.reading.reason)));
+            }
             Consequence::Retry => true,
             // Bytes that cannot be read may be a fault on the way: they are asked for again.
             Consequence::Settled => outcome == OutcomeCode::Malformed,
@@ -77,17 +81,12 @@ impl Shop {
         }
         commit.objects = std::mem::take(&mut reading.objects);
         commit.links = std::mem::take(&mut reading.links);
-        if work.call.purpose == Purpose::Resolve {
-            if reading.outcome.is_success() {
-                return Ok(Ending::Resolved);
-            }
-            commit.frontier = self.settled_rows(work, observed);
-            return Ok(Ending::Unresolved);
-        }
         // A page that could not be had stays the next page: the next visit asks for it again.
-        let missed = !reading.outcome.is_success()
-            && (reading.outcome.consequence() == Consequence::Retry
-                || reading.outcome == OutcomeCode::Malformed);
+        let missed = reading.outcome.consequence() == Consequence::Retry
+            || reading.outcome == OutcomeCode::Malformed;
+        if work.call.purpose == Purpose::Resolve {
+            return self.settle_resolve(work, missed, commit);
+        }
         if missed {
             work.missed.push(work.call.step.query.clone());
         } else {
@@ -97,6 +96,9 @@ impl Shop {
         if !over && self.has_another_step(work)? {
             return Ok(Ending::Continue);
         }
+        if !work.missed.is_empty() {
+            return Ok(Ending::GivenUp);
+        }
         let mut due = Vec::with_capacity(work.tasks.len());
         for task in &mut work.tasks {
             let row = self.visited(&task.row, &work.posts, observed).await?;
@@ -104,6 +106,42 @@ impl Shop {
             commit.frontier.push(row);
         }
         Ok(Ending::Finished { due })
+    }
+
+    /// A lookup is over: either the subject's tasks can be visited now, or they are settled by it.
+    fn settle_resolve(
+        &self,
+        work: &Work,
+        missed: bool,
+        commit: &mut Commit,
+    ) -> Result<Ending, EngineError> {
+        if missed {
+            return Ok(Ending::GivenUp);
+        }
+        for task in &work.tasks {
+            let subject = task.row.subject;
+            let mut outcomes = commit.outcomes.iter_mut();
+            let Some(outcome) = outcomes.find(|outcome| outcome.subject == subject) else {
+                continue;
+            };
+            let named = commit
+                .objects
+                .iter()
+                .find(|object| object.known_as == Some(subject));
+            let can_visit = match named {
+                Some(object) => self.can_ask(&work.robot, task, &object.identity)?,
+                None => false,
+            };
+            if outcome.code.is_success() && can_visit {
+                return Ok(Ending::Resolved);
+            }
+            if outcome.code.is_success() {
+                outcome.code = OutcomeCode::Malformed;
+                "the answer names no id of the subject".clone_into(&mut outcome.reason);
+            }
+        }
+        commit.frontier = self.settled_rows(work, commit.at);
+        Ok(Ending::Unresolved)
     }
 
     /// Moves the cursor of the list that was read. A call that is a robot's only one, and has no

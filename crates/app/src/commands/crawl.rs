@@ -8,7 +8,7 @@ use kittiwake_engine::{
 };
 use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Method, Request, Secret, is_loopback_host};
 use kittiwake_frontier::RoundRobin;
-use kittiwake_model::{ClockSpec, Follow, Identity};
+use kittiwake_model::{ClockSpec, Follow};
 use kittiwake_network::Network;
 use kittiwake_store::ledger::Ledger;
 use kittiwake_store::sqlite::{OpenMode, SqliteStore};
@@ -37,7 +37,7 @@ const HOST_PATIENCE_LOOPBACK: Duration = Duration::from_secs(5);
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// A server of one's own needs no politeness.
 const RETRY_PAUSE_LOOPBACK: Duration = Duration::from_millis(20);
-const SEEDS_MAX: usize = 10_000_000;
+const SEEDS_MAX: usize = 1_000_000;
 
 pub(crate) async fn run(arguments: CrawlArguments) -> Result<ExitCode, Failure> {
     let ledger_path = environment::ledger_path()?;
@@ -102,7 +102,12 @@ pub(crate) async fn crawl(
         crash: crash::hook()?,
         stop,
         jitter_seed: environment::real_now().micros().unsigned_abs(),
-        node: format!("{}", std::process::id()),
+        // Told apart from every other process that shares the ledger, here or in a container.
+        node: format!(
+            "{}-{:x}",
+            std::process::id(),
+            environment::real_now().micros()
+        ),
     };
     let report = kittiwake_engine::crawl(settings, parts).await;
     watcher.abort();
@@ -141,7 +146,8 @@ impl Place {
         };
         let authority = base.host_str().unwrap_or_default();
         let host = match (named_host, base.port()) {
-            (Some(host), _) => host.to_owned(),
+            // Names are compared as the network writes them.
+            (Some(host), _) => host.trim_end_matches('.').to_lowercase(),
             (None, Some(port)) => format!("{authority}:{port}"),
             (None, None) => authority.to_owned(),
         };
@@ -344,23 +350,23 @@ fn follow(choice: FollowChoice) -> Follow {
     }
 }
 
-/// The seeds as identities, from the arguments and, for `-`, from standard input.
+/// The seeds, from the arguments and, for `-`, from standard input; each one checked.
 fn seeds(
     arguments: &CrawlArguments,
     network: &Network,
     host: &str,
-) -> Result<Vec<Identity>, Failure> {
+) -> Result<Vec<String>, Failure> {
     let mut seeds = Vec::new();
     let mut add = |text: &str| {
-        let seed = network
+        network
             .seed(text, host)
             .map_err(|error| Failure::usage(error.to_string()))?;
         if seeds.len() >= SEEDS_MAX {
             return Err(Failure::usage(format!(
-                "more than {SEEDS_MAX} seeds; split them over several runs"
+                "more than {SEEDS_MAX} seeds; add the others by running the same command with them"
             )));
         }
-        seeds.push(seed);
+        seeds.push(text.to_owned());
         Ok(())
     };
     for text in &arguments.seeds {

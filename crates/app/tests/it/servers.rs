@@ -434,3 +434,207 @@ fn a_handle_that_turns_out_to_be_a_known_user_is_merged_with_it() {
     compare(&folder.path("t.db"), &truth, &seed, 1);
     assert_eq!(count(&folder, "SELECT count(*) FROM key_merges"), 1);
 }
+
+#[test]
+fn what_an_outage_left_undone_is_done_by_the_same_command() {
+    let calls = AtomicU64::new(0);
+    let server = Counterpart::start(move |call, stream| {
+        if calls.fetch_add(1, Ordering::Relaxed) < 40 {
+            return reply(stream, "503 Service Unavailable", "", b"{}");
+        }
+        ordinary(call, stream)
+    });
+    let folder = Folder::new();
+    let first = crawl(&folder, &server, &["--limits", "off"]);
+    assert_eq!(first.status.code(), Some(0), "{}", text(&first.stderr));
+    let summary: serde_json::Value = serde_json::from_slice(&first.stdout).expect("a summary");
+    assert_eq!(summary["given_up"], 3);
+    assert_eq!(
+        summary["robots"]["profiles"]["visited"], 0,
+        "a visit that failed is no visit"
+    );
+    // The outage may last a little longer than one run.
+    for _ in 0..2 {
+        crawl(&folder, &server, &["--limits", "off"]);
+    }
+    assert_eq!(count(&folder, "SELECT count(*) FROM users"), 1);
+    assert_eq!(
+        count(&folder, "SELECT count(*) FROM frontier WHERE visits = 0"),
+        0
+    );
+}
+
+#[test]
+fn a_lookup_that_names_nobody_is_asked_once() {
+    for (answer, outcome) in [
+        ("null", "not found"),
+        (
+            r#"{"acct":"u1","uri":"https://h.example/users/1"}"#,
+            "malformed",
+        ),
+    ] {
+        let server =
+            Counterpart::start(move |_, stream| reply(stream, "200 OK", "", answer.as_bytes()));
+        let folder = Folder::new();
+        let output = folder.run(&[
+            "crawl",
+            "mastodon",
+            "u1",
+            "--host",
+            &server.address,
+            "--into",
+            "t.db",
+            "--until-idle",
+            "--limits",
+            "off",
+            "--quiet",
+        ]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert_eq!(
+            outcomes(&folder),
+            [("lookup".to_owned(), outcome.to_owned())]
+        );
+        assert_eq!(server.calls().len(), 1);
+    }
+}
+
+#[test]
+fn a_redirect_to_a_host_that_is_not_there_is_a_fault_of_that_call_alone() {
+    let server = Counterpart::start(|call, stream| {
+        if call.target.contains("following") {
+            return reply(
+                stream,
+                "302 Found",
+                "location: http://nowhere.invalid/x\r\n",
+                b"",
+            );
+        }
+        ordinary(call, stream)
+    });
+    let folder = Folder::new();
+    let output = crawl(&folder, &server, &["--limits", "off"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let found = outcomes(&folder);
+    assert!(
+        found.contains(&("following".to_owned(), "host down".to_owned())),
+        "{found:?}"
+    );
+    assert!(
+        found.contains(&("followers".to_owned(), "empty".to_owned())),
+        "{found:?}"
+    );
+    assert!(
+        found.contains(&("profiles".to_owned(), "ok".to_owned())),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_refusal_is_waited_out_even_where_no_budget_is_declared() {
+    let folder = Folder::new();
+    let shipped = text(&folder.run(&["network", "show", "mastodon"]).stdout);
+    let mut kept = Vec::new();
+    let mut skipping = false;
+    for line in shipped.lines() {
+        if line.starts_with('[') {
+            skipping = line.starts_with("[budgets.");
+        }
+        if !skipping {
+            kept.push(line);
+        }
+    }
+    std::fs::write(folder.path("free.toml"), kept.join("\n")).expect("a definition");
+    let server = Counterpart::start(|_, stream| {
+        reply(stream, "429 Too Many Requests", "retry-after: 1\r\n", b"{}")
+    });
+    let output = folder.run(&[
+        "crawl",
+        "free.toml",
+        "id:1",
+        "--host",
+        &server.address,
+        "--into",
+        "t.db",
+        "--until-idle",
+        "--for",
+        "4s",
+        "--robots",
+        "profiles",
+        "--quiet",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(
+        server.calls().len() <= 5,
+        "{} calls in 4 seconds",
+        server.calls().len()
+    );
+    assert_eq!(
+        outcomes(&folder),
+        [("profiles".to_owned(), "rate limited".to_owned())]
+    );
+}
+
+#[test]
+fn a_server_cannot_shut_a_budget_for_years() {
+    let server = Counterpart::start(|_, stream| {
+        let headers = "x-ratelimit-limit: 300\r\nx-ratelimit-remaining: 0\r\nx-ratelimit-reset: 9998-01-01T00:00:00Z\r\n";
+        reply(stream, "429 Too Many Requests", headers, b"{}")
+    });
+    let folder = Folder::new();
+    let output = crawl(&folder, &server, &["--for", "2s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let ledger = open(&folder.path("state/kittiwake/budgets.db"));
+    let now_us = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
+    let blocks = rows(
+        &ledger,
+        &format!("SELECT budget, (until_us - {now_us}) / 86400000000 FROM blocks"),
+    );
+    assert!(!blocks.is_empty());
+    assert!(
+        blocks
+            .iter()
+            .all(|row| row[1].parse::<i64>().is_ok_and(|days| days <= 7)),
+        "{blocks:?}"
+    );
+}
+
+#[test]
+fn another_spelling_of_a_host_is_no_second_allowance() {
+    let folder = Folder::new();
+    let sim = Sim::start(
+        &folder,
+        &[
+            "--users", "400", "--seed", "3", "--speed", "0", "--limits", "strict",
+        ],
+    );
+    let seed = Truth::read(&sim).seed();
+    for (name, file) in [
+        ("mastodon@sim.example", "a.db"),
+        ("mastodon@Sim.Example.", "b.db"),
+        ("mastodon", "c.db"),
+    ] {
+        let output = folder.run(&[
+            "crawl",
+            name,
+            &seed,
+            "--host",
+            &sim.address,
+            "--into",
+            file,
+            "--depth",
+            "2",
+            "--for",
+            "3s",
+            "--quiet",
+            "--concurrency",
+            "8",
+        ]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+    assert_eq!(sim.violations(), 0);
+    assert!(
+        sim.calls() >= 290,
+        "the allowance was used: {}",
+        sim.calls()
+    );
+}

@@ -1,0 +1,164 @@
+//! What happens to work that fails: tries, returns, pauses, and a host that is out of reach.
+
+use crate::scheduler::Scheduler;
+use crate::settings::End;
+use crate::work::{RETURNS_MAX, TRIES_MAX, Work};
+use kittiwake_model::{Key, LimitTime, Name, RealTime};
+use kittiwake_store::TaskRecord;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// Tasks that failed and came back, remembered at once.
+const RETURNS_KEPT_MAX: usize = 100_000;
+/// The longest pause before a call is tried again, in first pauses: a minute where the first is
+/// half a second.
+const PAUSES_MAX: u32 = 120;
+/// Failures in a row, of whatever work, after which the host itself is left alone for a while.
+const FAILURES_BEFORE_PAUSE: u32 = 6;
+
+/// A task that failed and came back to the frontier.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Returned {
+    times: u32,
+    not_before: RealTime,
+}
+
+/// How the host answers.
+#[derive(Debug, Default)]
+pub(crate) struct HostHealth {
+    down_since: Option<Instant>,
+    pub pause_until: Option<Instant>,
+    /// Failures since the last answer that was none.
+    failures: u32,
+}
+
+impl HostHealth {
+    pub(crate) fn is_paused(&self) -> bool {
+        self.pause_until.is_some_and(|until| Instant::now() < until)
+    }
+}
+
+impl Scheduler {
+    /// A fault that may pass: try again after a pause, or give the lease back.
+    pub(crate) fn retry(&mut self, mut work: Work, until: Option<LimitTime>) {
+        self.host.failures = self.host.failures.saturating_add(1);
+        if let Some(more) = self.host.failures.checked_sub(FAILURES_BEFORE_PAUSE) {
+            self.host.pause_until = Some(Instant::now() + self.pause(more));
+        }
+        work.tries += 1;
+        let pause = self.pause(work.tries);
+        let asked = until.map_or(Duration::ZERO, |until| self.shop.clock.until_limit(until));
+        work.not_before = self.real_after(pause.max(asked));
+        if work.tries >= TRIES_MAX {
+            self.give_back(&work);
+            return;
+        }
+        self.ready
+            .entry(work.lane.clone())
+            .or_default()
+            .push_back(work);
+    }
+
+    /// A limit was met: the work waits for it, and lets others go first.
+    pub(crate) fn wait(&mut self, mut work: Work, until: LimitTime) {
+        work.not_before = self.real_after(self.shop.clock.until_limit(until));
+        self.ready
+            .entry(work.lane.clone())
+            .or_default()
+            .push_front(work);
+    }
+
+    fn real_after(&self, pause: Duration) -> RealTime {
+        let pause_us = i64::try_from(pause.as_micros()).unwrap_or(i64::MAX);
+        self.shop.clock.real().plus_us(pause_us)
+    }
+
+    /// Back to the frontier, behind everybody who is due.
+    fn give_back(&mut self, work: &Work) {
+        let now = self.shop.clock.world();
+        for subject in work.keys() {
+            let task = (subject, work.robot.clone());
+            if self.returns.len() < RETURNS_KEPT_MAX || self.returns.contains_key(&task) {
+                let times = (work.returns + 1).min(RETURNS_MAX);
+                let not_before = work.not_before;
+                self.returns.insert(task, Returned { times, not_before });
+            }
+            for lane in self.lanes_of(subject, &work.lane) {
+                self.frontier.release(&lane, subject, Some(now));
+            }
+        }
+    }
+
+    /// How often tasks came back, and before when they are not to be tried again.
+    pub(crate) fn returns_of(&self, tasks: &[TaskRecord], robot: &Name) -> (u32, RealTime) {
+        let known = |task: &TaskRecord| self.returns.get(&(task.row.subject, robot.clone()));
+        let times = tasks
+            .iter()
+            .filter_map(known)
+            .map(|returned| returned.times)
+            .max();
+        let not_before = tasks
+            .iter()
+            .filter_map(known)
+            .map(|returned| returned.not_before)
+            .max();
+        // When no more can be remembered, a failure is final at once rather than never.
+        let unknown = if self.returns.len() < RETURNS_KEPT_MAX {
+            0
+        } else {
+            RETURNS_MAX
+        };
+        (
+            times.unwrap_or(unknown),
+            not_before.unwrap_or(RealTime(i64::MIN)),
+        )
+    }
+
+    /// The visit failed for good. It does not count: a crawl that goes round comes back to the
+    /// subject in its turn, one that ends with everybody visited leaves it to the next run.
+    pub(crate) fn give_up(&mut self, work: &Work) {
+        let again = (!self.shop.settings.until_idle).then(|| self.shop.clock.world());
+        for subject in work.keys() {
+            self.given_up += 1;
+            self.returns.remove(&(subject, work.robot.clone()));
+            for lane in self.lanes_of(subject, &work.lane) {
+                self.frontier.release(&lane, subject, again);
+            }
+        }
+    }
+
+    /// The lanes whose tasks wait for the same lookup as this work, and its own.
+    pub(crate) fn lanes_of(&mut self, subject: Key, lane: &Name) -> HashSet<Name> {
+        let waiting = self.resolving.remove(&subject).unwrap_or_default();
+        waiting.into_iter().chain([lane.clone()]).collect()
+    }
+
+    /// A pause that doubles, with jitter so that many do not come back at once.
+    fn pause(&mut self, tries: u32) -> Duration {
+        self.jitter ^= self.jitter << 13;
+        self.jitter ^= self.jitter >> 7;
+        self.jitter ^= self.jitter << 17;
+        let first = self.shop.settings.retry_pause;
+        let doubled = first.saturating_mul(1 << tries.min(10));
+        let share = 0.5 + (self.jitter % 1_000) as f64 / 1_000.0;
+        doubled.mul_f64(share).min(first * PAUSES_MAX)
+    }
+
+    /// The host is out of reach: nothing is sent for a while, and after too long the run ends.
+    pub(crate) fn host_down(&mut self, work: Work, reason: String) {
+        let now = Instant::now();
+        let since = *self.host.down_since.get_or_insert(now);
+        let patience = self.shop.settings.host_patience;
+        let left = patience.saturating_sub(now.duration_since(since));
+        if left.is_zero() {
+            self.ended = Some(End::HostDown(reason));
+        }
+        self.host.failures = self.host.failures.saturating_add(1);
+        let pause = self.pause(self.host.failures);
+        self.host.pause_until = Some(now + pause.min(left));
+        self.ready
+            .entry(work.lane.clone())
+            .or_default()
+            .push_front(work);
+    }
+}
