@@ -270,12 +270,17 @@ async fn measure(committers: usize) {
     let seconds = started.elapsed().as_secs_f64();
     let summary = store.summary().await.unwrap();
     let rows: u64 = summary.rows.values().sum();
+    let size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+    let size = store.select_text(size.to_owned()).await.unwrap();
+    let bytes: f64 = size[0][0].as_ref().unwrap().parse().unwrap();
     println!(
         "sqlite, {committers:>2} committers: {:>6.0} commits/s, {:>7.0} statuses/s, {:>7.0} rows/s \
-         ({PAGES} pages of {STATUSES}, {rows} rows in all tables, {seconds:.2} s)",
+         ({PAGES} pages of {STATUSES}, {rows} rows in all tables, {seconds:.2} s, {:.0} bytes of \
+         file per status)",
         PAGES as f64 / seconds,
         summary.rows["statuses"] as f64 / seconds,
         rows as f64 / seconds,
+        bytes / summary.rows["statuses"] as f64,
     );
 }
 

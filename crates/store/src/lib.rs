@@ -5,7 +5,9 @@
 //! Does not know: what a network is, how a definition looks, when a subject should be visited.
 
 mod error;
+mod hash;
 pub mod ledger;
+mod observed;
 mod record;
 pub mod sqlite;
 pub mod suite;

@@ -2,14 +2,17 @@
 //!
 //! Pure, so that every back end writes the same rows. A field that is named like a column of its
 //! table and has the column's kind is kept in the column; everything else is kept in `extra`.
-//! `observed` says for each group when it was observed and which fields it has, so that a row
+//! [`observed`] says for each group when it was observed and which fields it has, so that a row
 //! reads back as exactly the groups it was written from.
 
+use crate::observed::{self, FieldKind, FieldLists, Written};
 use kittiwake_model::catalogue::Column;
 use kittiwake_model::value::clean_text;
 use kittiwake_model::{ColumnKind, GroupState, Key, Name, Reference, Stamp, Table, Value};
-use serde::{Deserialize, Serialize};
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// All groups of one object.
@@ -17,47 +20,20 @@ pub(crate) type Groups = BTreeMap<Name, GroupState>;
 
 /// What a column holds, in terms that every database has.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Cell {
+pub(crate) enum Cell<'a> {
     Null,
     Integer(i64),
     Real(f64),
-    Text(String),
+    Text(Cow<'a, str>),
 }
 
 /// A row without its key.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Record {
+pub(crate) struct Record<'a> {
     /// In the order of [`Table::columns`].
-    pub cells: Vec<Cell>,
+    pub cells: Vec<Cell<'a>>,
     pub extra: Option<String>,
     pub observed: String,
-}
-
-/// How one group is described in `observed`.
-#[derive(Debug, Serialize, Deserialize)]
-struct ObservedGroup {
-    /// Microseconds and log row of the newest observation.
-    at: (i64, i64),
-    fields: Vec<Name>,
-    /// Fields that the newest observation did not hold.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    older: BTreeMap<Name, (i64, i64)>,
-    /// Fields whose value cannot be told from its form alone.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    kinds: BTreeMap<Name, FieldKind>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum FieldKind {
-    /// Microseconds, in `extra`.
-    Time,
-    /// Microseconds that had to be moved into the range that is stored.
-    Clamped,
-    /// The key of an object, in `extra`.
-    Key,
-    /// JSON that is neither a list nor a map, in `extra`.
-    Json,
 }
 
 /// Brings a value into the one form in which a store keeps it, so that what is read back equals
@@ -93,31 +69,29 @@ pub(crate) fn normalise(table: Table, field: &str, value: Value) -> Value {
     }
 }
 
-/// Writes groups as a row.
-pub(crate) fn encode(table: Table, groups: &Groups) -> Result<Record, serde_json::Error> {
+/// Writes groups as a row. Lists of fields that are new get their number in `lists`.
+pub(crate) fn encode<'a>(
+    table: Table,
+    groups: &'a Groups,
+    lists: &mut FieldLists,
+) -> Result<Record<'a>, serde_json::Error> {
     let columns = table.columns();
     let mut cells = vec![Cell::Null; columns.len()];
-    let mut extra: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
-    let mut observed: BTreeMap<&str, ObservedGroup> = BTreeMap::new();
+    let mut extra: BTreeMap<&str, Raw<'_>> = BTreeMap::new();
+    let mut observed = Vec::with_capacity(groups.len());
     for (name, group) in groups {
-        let mut kinds = BTreeMap::new();
+        let mut kinds = Vec::new();
         for (field, value) in &group.fields {
-            if let Value::Time { clamped: true, .. } = value {
-                kinds.insert(field.clone(), FieldKind::Clamped);
-            }
-            let place = columns.iter().position(|column| column.name == &**field);
-            if let Some(cell) = place.and_then(|place| cell_of(&columns[place], value)) {
-                if let Some(place) = place {
-                    cells[place] = cell;
+            let place = place_of(columns, field, value);
+            kinds.extend(kind_of(value, place.is_some()).map(|kind| (&**field, kind)));
+            match place {
+                Some((place, cell)) => cells[place] = cell,
+                None => {
+                    extra.insert(field, Raw(value));
                 }
-                continue;
             }
-            if let Some(kind) = kind_of(value) {
-                kinds.insert(field.clone(), kind);
-            }
-            extra.insert(field, raw_of(value)?);
         }
-        observed.insert(name, ObservedGroup::of(group, kinds));
+        observed.push(Written::new(name, group, kinds, lists));
     }
     Ok(Record {
         cells,
@@ -126,69 +100,85 @@ pub(crate) fn encode(table: Table, groups: &Groups) -> Result<Record, serde_json
         } else {
             Some(serde_json::to_string(&extra)?)
         },
-        observed: serde_json::to_string(&observed)?,
+        observed: observed::to_text(&observed)?,
     })
+}
+
+/// Only the column `observed` of what [`encode`] writes.
+pub(crate) fn encode_observed(
+    table: Table,
+    groups: &Groups,
+    lists: &mut FieldLists,
+) -> Result<String, serde_json::Error> {
+    let columns = table.columns();
+    let mut observed = Vec::with_capacity(groups.len());
+    for (name, group) in groups {
+        let mut kinds = Vec::new();
+        for (field, value) in &group.fields {
+            let has_place = || place_of(columns, field, value).is_some();
+            // Few values have a kind at all, so the place is seldom asked for.
+            if kind_of(value, false).is_some()
+                && let Some(kind) = kind_of(value, has_place())
+            {
+                kinds.push((&**field, kind));
+            }
+        }
+        observed.push(Written::new(name, group, kinds, lists));
+    }
+    observed::to_text(&observed)
 }
 
 /// The newest observation of any group.
 pub(crate) fn newest_stamp(observed: &str) -> Result<Stamp, serde_json::Error> {
-    #[derive(Deserialize)]
-    struct Newest {
-        at: (i64, i64),
-    }
-    let groups: BTreeMap<String, Newest> = serde_json::from_str(observed)?;
-    Ok(groups
-        .into_values()
-        .map(|group| stamp(group.at))
-        .max()
-        .unwrap_or(Stamp {
-            at_us: i64::MIN,
-            log: 0,
-        }))
+    let groups = observed::from_text(observed)?;
+    let stamps = groups.into_values().map(|group| group.newest);
+    Ok(stamps.max().unwrap_or(Stamp {
+        at_us: i64::MIN,
+        log: 0,
+    }))
 }
 
 /// Reads a row as groups.
-pub(crate) fn decode(table: Table, record: Record) -> Result<Groups, serde_json::Error> {
+pub(crate) fn decode(
+    table: Table,
+    record: Record<'_>,
+    lists: &FieldLists,
+) -> Result<Groups, serde_json::Error> {
     let Record {
         mut cells,
         extra,
         observed,
     } = record;
-    let observed: BTreeMap<Name, ObservedGroup> = serde_json::from_str(&observed)?;
     let extra: BTreeMap<String, Box<RawValue>> = match extra {
         Some(extra) => serde_json::from_str(&extra)?,
         None => BTreeMap::new(),
     };
     let columns = table.columns();
     let mut groups = Groups::new();
-    for (name, group) in observed {
+    for (name, group) in observed::from_text(&observed)? {
         let mut fields = BTreeMap::new();
-        for field in group.fields {
-            let kind = group.kinds.get(&field).copied();
-            let value = if let Some(raw) = extra.get(&*field) {
+        for field in &*group.fields(lists)? {
+            let kind = group.kinds.get(field).copied();
+            let value = if let Some(raw) = extra.get(&**field) {
                 value_of(raw, kind)?
             } else {
                 columns
                     .iter()
-                    .position(|column| column.name == &*field)
+                    .position(|column| column.name == &**field)
                     .and_then(|place| Some((columns.get(place)?, cells.get_mut(place)?)))
                     .map_or(Value::Null, |(column, cell)| {
                         let cell = std::mem::replace(cell, Cell::Null);
                         value_in(column, cell, kind)
                     })
             };
-            fields.insert(field, value);
+            fields.insert(field.clone(), value);
         }
         groups.insert(
             name,
             GroupState {
-                newest: stamp(group.at),
+                newest: group.newest,
                 fields,
-                older: group
-                    .older
-                    .into_iter()
-                    .map(|(field, at)| (field, stamp(at)))
-                    .collect(),
+                older: group.older,
             },
         );
     }
@@ -199,38 +189,25 @@ pub(crate) fn decode(table: Table, record: Record) -> Result<Groups, serde_json:
 pub(crate) fn fields_json<'a>(
     fields: impl IntoIterator<Item = (&'a str, &'a Value)>,
 ) -> Result<String, serde_json::Error> {
-    let mut map: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
-    for (field, value) in fields {
-        map.insert(field, raw_of(value)?);
-    }
+    let map: BTreeMap<&str, Raw<'_>> = fields
+        .into_iter()
+        .map(|(field, value)| (field, Raw(value)))
+        .collect();
     serde_json::to_string(&map)
 }
 
-impl ObservedGroup {
-    fn of(group: &GroupState, kinds: BTreeMap<Name, FieldKind>) -> Self {
-        Self {
-            at: (group.newest.at_us, group.newest.log),
-            fields: group.fields.keys().cloned().collect(),
-            older: group
-                .older
-                .iter()
-                .map(|(field, stamp)| (field.clone(), (stamp.at_us, stamp.log)))
-                .collect(),
-            kinds,
-        }
-    }
-}
-
-fn stamp((at_us, log): (i64, i64)) -> Stamp {
-    Stamp { at_us, log }
+/// Where a field's value is kept, if a column can hold it.
+fn place_of<'a>(columns: &[Column], field: &str, value: &'a Value) -> Option<(usize, Cell<'a>)> {
+    let place = columns.iter().position(|column| column.name == field)?;
+    Some((place, cell_of(&columns[place], value)?))
 }
 
 /// The value as the column holds it; `None` when it is of another kind.
-fn cell_of(column: &Column, value: &Value) -> Option<Cell> {
+fn cell_of<'a>(column: &Column, value: &'a Value) -> Option<Cell<'a>> {
     match (column.kind, value) {
         (_, Value::Null) => Some(Cell::Null),
         (ColumnKind::Text, Value::Text(text)) | (ColumnKind::Json, Value::Json(text)) => {
-            Some(Cell::Text(text.clone()))
+            Some(Cell::Text(Cow::Borrowed(text)))
         }
         (ColumnKind::Integer, Value::Int(number)) => Some(Cell::Integer(*number)),
         (ColumnKind::Real, Value::Float(number)) => Some(Cell::Real(*number)),
@@ -243,10 +220,10 @@ fn cell_of(column: &Column, value: &Value) -> Option<Cell> {
     }
 }
 
-fn value_in(column: &Column, cell: Cell, kind: Option<FieldKind>) -> Value {
+fn value_in(column: &Column, cell: Cell<'_>, kind: Option<FieldKind>) -> Value {
     match (column.kind, cell) {
-        (ColumnKind::Json, Cell::Text(text)) => Value::Json(text),
-        (_, Cell::Text(text)) => Value::Text(text),
+        (ColumnKind::Json, Cell::Text(text)) => Value::Json(text.into_owned()),
+        (_, Cell::Text(text)) => Value::Text(text.into_owned()),
         (ColumnKind::Boolean, Cell::Integer(flag)) => Value::Bool(flag != 0),
         (ColumnKind::Time, Cell::Integer(at_us)) => Value::Time {
             at_us,
@@ -260,29 +237,38 @@ fn value_in(column: &Column, cell: Cell, kind: Option<FieldKind>) -> Value {
     }
 }
 
-fn kind_of(value: &Value) -> Option<FieldKind> {
+/// What has to be noted beside a value so that it reads back as what it was.
+fn kind_of(value: &Value, in_column: bool) -> Option<FieldKind> {
     match value {
-        Value::Time { clamped: false, .. } => Some(FieldKind::Time),
         Value::Time { clamped: true, .. } => Some(FieldKind::Clamped),
+        _ if in_column => None,
+        Value::Time { clamped: false, .. } => Some(FieldKind::Time),
         Value::Object(_) => Some(FieldKind::Key),
         Value::Json(text) if !text.starts_with(['{', '[']) => Some(FieldKind::Json),
         _ => None,
     }
 }
 
-fn raw_of(value: &Value) -> Result<Box<RawValue>, serde_json::Error> {
-    match value {
-        Value::Json(text) => RawValue::from_string(text.clone()),
-        Value::Null => serde_json::value::to_raw_value(&()),
-        Value::Bool(flag) => serde_json::value::to_raw_value(flag),
-        Value::Int(number) | Value::Time { at_us: number, .. } => {
-            serde_json::value::to_raw_value(number)
+/// A value as it stands in JSON.
+struct Raw<'a>(&'a Value);
+
+impl Serialize for Raw<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Json(text) => serde_json::from_str::<&RawValue>(text)
+                .map_err(S::Error::custom)?
+                .serialize(serializer),
+            Value::Null => serializer.serialize_unit(),
+            Value::Bool(flag) => serializer.serialize_bool(*flag),
+            Value::Int(number) | Value::Time { at_us: number, .. } => {
+                serializer.serialize_i64(*number)
+            }
+            Value::Float(number) => serializer.serialize_f64(*number),
+            Value::Text(text) => serializer.serialize_str(text),
+            Value::Object(Reference::Key(key)) => key.serialize(serializer),
+            // References are resolved before a row is written; another form is kept readable.
+            Value::Object(reference) => reference.serialize(serializer),
         }
-        Value::Float(number) => serde_json::value::to_raw_value(number),
-        Value::Text(text) => serde_json::value::to_raw_value(text),
-        Value::Object(Reference::Key(key)) => serde_json::value::to_raw_value(key),
-        // References are resolved before a row is written; another form is kept readable.
-        Value::Object(reference) => serde_json::value::to_raw_value(reference),
     }
 }
 
@@ -391,8 +377,11 @@ mod tests {
                     ..group.clone()
                 };
                 let groups = Groups::from([("content".into(), group)]);
-                let record = encode(table, &groups).unwrap();
-                prop_assert_eq!(decode(table, record).unwrap(), groups);
+                let mut lists = FieldLists::default();
+                let observed = encode_observed(table, &groups, &mut lists).unwrap();
+                let record = encode(table, &groups, &mut lists).unwrap();
+                prop_assert_eq!(&record.observed, &observed);
+                prop_assert_eq!(decode(table, record, &lists).unwrap(), groups.clone());
             }
         }
     }
@@ -407,7 +396,8 @@ mod tests {
             ],
             stamp,
         );
-        let record = encode(Table::Statuses, &Groups::from([("content".into(), state)])).unwrap();
+        let groups = Groups::from([("content".into(), state)]);
+        let record = encode(Table::Statuses, &groups, &mut FieldLists::default()).unwrap();
         assert_eq!(record.extra.as_deref(), Some("{\"likes_count\":\"many\"}"));
         assert!(record.cells.contains(&Cell::Text("hello".into())));
         assert_eq!(newest_stamp(&record.observed).unwrap(), stamp);

@@ -59,6 +59,8 @@ macro_rules! store_suite {
             a_handle_moves_and_merges_nobody,
             a_seed_known_by_handle_only_is_found_through_it,
             the_newest_holder_of_a_handle_is_found,
+            a_handle_moves_to_and_fro_within_one_transaction,
+            an_id_that_is_told_twice_is_kept_once,
             what_is_only_named_is_pending_until_described,
             an_answer_under_another_type_merges_nobody,
             keys_are_merged_in_every_direction,

@@ -10,11 +10,11 @@ use rusqlite::params;
 /// The most that a policy may remember of one subject.
 const STATE_BYTES_MAX: usize = 64;
 
-impl Work<'_> {
+impl<'a> Work<'a, '_> {
     /// Writes a commit into the transaction. `now_us` is the machine's time, for the log.
     pub(super) fn apply(
         &mut self,
-        commit: &Commit,
+        commit: &'a Commit,
         now_us: i64,
     ) -> Result<CommitReport, StoreError> {
         self.report = CommitReport::default();

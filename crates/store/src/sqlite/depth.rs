@@ -19,7 +19,7 @@ const NEIGHBOURS_MAX: usize = 500;
 const FILED: i64 = 0;
 pub(super) const UNFILED: i64 = -1;
 
-impl Work<'_> {
+impl<'a> Work<'a, '_> {
     /// Takes note of the rules; when they have changed, everybody is looked at again.
     pub(super) fn adopt(&mut self, expansion: &Arc<Expansion>) -> Result<(), StoreError> {
         if let Some(known) = &self.memory.expansion
@@ -45,7 +45,7 @@ impl Work<'_> {
 
     pub(super) fn write_discoveries(
         &mut self,
-        discoveries: &[Discovery],
+        discoveries: &'a [Discovery],
         objects: &[i64],
         expansion: Option<&Expansion>,
     ) -> Result<(), StoreError> {

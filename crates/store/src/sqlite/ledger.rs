@@ -57,6 +57,8 @@ impl LedgerFile {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         make_folder(path)?;
         open::check_form(path, super::OpenMode::Crawl)?;
+        // Turning a new file to a write-ahead log does not wait for others who do the same.
+        let _turn = open::wait_for_turn(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;

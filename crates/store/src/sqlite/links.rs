@@ -5,11 +5,11 @@ use crate::StoreError;
 use kittiwake_model::{Expansion, Link, LinkTable, List};
 use rusqlite::params;
 
-impl Work<'_> {
+impl<'a> Work<'a, '_> {
     /// Writes all links of a commit; `objects` are the keys of its objects.
     pub(super) fn write_links(
         &mut self,
-        links: &[Link],
+        links: &'a [Link],
         objects: &[i64],
         expansion: Option<&Expansion>,
     ) -> Result<(), StoreError> {

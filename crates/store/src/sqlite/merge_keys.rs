@@ -11,11 +11,19 @@ use rusqlite::params;
 
 /// Rows that move as they are, or give way to the winner's; ?1 loser, ?2 winner.
 const MOVES: &[&str] = &[
-    "INSERT INTO ids SELECT network, type, alias, id, host, ?2, canonical, movable,
-                            first_seen_us, last_seen_us FROM ids WHERE key = ?1
-     ON CONFLICT DO UPDATE SET first_seen_us = min(first_seen_us, excluded.first_seen_us),
-                               last_seen_us = max(last_seen_us, excluded.last_seen_us)",
-    "DELETE FROM ids WHERE key = ?1",
+    // Ids: where both have the same one, the winner's row takes in the loser's.
+    "UPDATE ids SET first_seen_us = min(ids.first_seen_us, lost.first_seen_us),
+                    last_seen_us = max(ids.last_seen_us, lost.last_seen_us)
+     FROM ids AS lost
+     WHERE ids.key = ?2 AND lost.key = ?1 AND lost.hash = ids.hash AND lost.id = ids.id
+       AND lost.host = ids.host AND lost.alias = ids.alias AND lost.type = ids.type
+       AND lost.network = ids.network",
+    "DELETE FROM ids WHERE key = ?1 AND EXISTS (
+       SELECT 1 FROM ids AS kept
+       WHERE kept.key = ?2 AND kept.hash = ids.hash AND kept.id = ids.id
+         AND kept.host = ids.host AND kept.alias = ids.alias AND kept.type = ids.type
+         AND kept.network = ids.network)",
+    "UPDATE ids SET key = ?2 WHERE key = ?1",
     "INSERT OR IGNORE INTO versions SELECT ?2, grp, observed_us, log, fields
      FROM versions WHERE key = ?1",
     "DELETE FROM versions WHERE key = ?1",
@@ -136,13 +144,16 @@ const MOVES: &[&str] = &[
     "UPDATE key_merges SET winner = ?2 WHERE winner = ?1",
 ];
 
-impl Work<'_> {
+impl Work<'_, '_> {
     /// Makes everything of `loser` part of `winner`.
     pub(super) fn merge_keys(&mut self, loser: i64, winner: i64) -> Result<(), StoreError> {
         let (loser, winner) = (self.memory.follow(loser), self.memory.follow(winner));
         if loser == winner {
             return Ok(());
         }
+        // Rows of ids are about to move and to vanish: nothing about them stays in memory.
+        self.write_sightings()?;
+        self.identities.clear();
         self.merge_rows(loser, winner)?;
         for sql in MOVES {
             let mut statement = self.connection.prepare_cached(sql)?;

@@ -16,6 +16,7 @@ mod open;
 mod read;
 mod schema;
 mod standing;
+mod statements;
 mod views;
 mod work;
 mod writer;
@@ -58,10 +59,13 @@ impl SqliteStore {
         let mut lock = None;
         if mode == OpenMode::Crawl {
             lock = Some(open::lock(path)?);
-            let writer = writer::Writer::new(open::writer(path)?)?;
+            let connection = open::writer(path)?;
+            let memory = work::Memory::load(&connection)?;
             let (sender, receiver) = mpsc::channel(writer::WAITING_MAX);
             requests = Some(sender);
-            threads.push(spawn("store-writer", move || writer.run(receiver))?);
+            threads.push(spawn("store-writer", move || {
+                writer::Writer::new(&connection, memory).run(receiver);
+            })?);
         }
         let connection = open::reader(path)?;
         let (questions, receiver) = mpsc::channel(read::WAITING_MAX);
@@ -193,4 +197,27 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
                 format!("no thread could be started: {error}"),
             )
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{OpenMode, SqliteStore};
+    use crate::StoreError;
+    use crate::suite::{Inspect, Place};
+
+    struct Folder(tempfile::TempDir);
+
+    impl Place for Folder {
+        fn open(&self) -> Result<Box<dyn Inspect>, StoreError> {
+            let path = self.0.path().join("crawl.db");
+            Ok(Box::new(SqliteStore::open(&path, OpenMode::Crawl)?))
+        }
+    }
+
+    fn folder() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    // Here ids have few different hashes (see `hash`), so all of it is tried with collisions.
+    crate::store_suite!(folder);
 }

@@ -1,6 +1,7 @@
 //! Writing what was observed of objects.
 
 use super::error::unreadable;
+use super::statements::Held;
 use super::work::Work;
 use crate::StoreError;
 use crate::record::{self, Cell, Groups, Record};
@@ -13,55 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 /// The group whose history is a time series of its own.
 const COUNTS: &str = "counts";
 
-/// The statements for each table that holds objects, written out once.
-#[derive(Debug)]
-pub(super) struct ObjectSql {
-    select: HashMap<Table, String>,
-    replace: HashMap<Table, String>,
-    restamp: HashMap<Table, String>,
-}
-
-impl ObjectSql {
-    pub(super) fn new() -> Self {
-        let mut sql = Self {
-            select: HashMap::new(),
-            replace: HashMap::new(),
-            restamp: HashMap::new(),
-        };
-        for table in Table::ALL {
-            let name = table.name();
-            let list = |form: fn(&str) -> String| -> String {
-                let columns = table.columns().iter();
-                columns.map(|column| form(column.name)).collect()
-            };
-            let columns = list(|column| format!("{column}, "));
-            let updates = list(|column| format!("{column} = excluded.{column}, "));
-            let places: Vec<String> = (1..=table.columns().len() + 3)
-                .map(|place| format!("?{place}"))
-                .collect();
-            sql.select.insert(
-                *table,
-                format!("SELECT {columns}extra, observed FROM {name} WHERE key = ?1"),
-            );
-            sql.replace.insert(
-                *table,
-                format!(
-                    "INSERT INTO {name}({columns}extra, observed, key) VALUES ({}) \
-                     ON CONFLICT DO UPDATE SET {updates}extra = excluded.extra, \
-                     observed = excluded.observed",
-                    places.join(", ")
-                ),
-            );
-            sql.restamp.insert(
-                *table,
-                format!("UPDATE {name} SET observed = ?1 WHERE key = ?2"),
-            );
-        }
-        sql
-    }
-}
-
-impl ToSql for Cell {
+impl ToSql for Cell<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
             Self::Null => ValueRef::Null,
@@ -72,22 +25,22 @@ impl ToSql for Cell {
     }
 }
 
-fn cell_in(row: &Row<'_>, place: usize) -> rusqlite::Result<Cell> {
+fn cell_in(row: &Row<'_>, place: usize) -> rusqlite::Result<Cell<'static>> {
     Ok(match row.get_ref(place)? {
         ValueRef::Null => Cell::Null,
         ValueRef::Integer(number) => Cell::Integer(number),
         ValueRef::Real(number) => Cell::Real(number),
         ValueRef::Text(text) | ValueRef::Blob(text) => {
-            Cell::Text(String::from_utf8_lossy(text).into_owned())
+            Cell::Text(String::from_utf8_lossy(text).into_owned().into())
         }
     })
 }
 
-impl Work<'_> {
+impl<'a> Work<'a, '_> {
     /// Writes all objects of a commit; `keys` are theirs.
     pub(super) fn write_objects(
         &mut self,
-        objects: &[Object],
+        objects: &'a [Object],
         keys: &[i64],
     ) -> Result<(), StoreError> {
         // One answer often repeats an object word for word: the author beside every post.
@@ -130,7 +83,7 @@ impl Work<'_> {
     fn observed_groups(
         &mut self,
         table: Table,
-        groups: &[kittiwake_model::Group],
+        groups: &'a [kittiwake_model::Group],
         keys: &[i64],
     ) -> Result<Groups, StoreError> {
         let mut observed = Groups::new();
@@ -164,7 +117,7 @@ impl Work<'_> {
 
     pub(super) fn read_groups(&self, table: Table, key: i64) -> Result<Option<Groups>, StoreError> {
         let columns = table.columns().len();
-        let mut statement = self.connection.prepare_cached(&self.sql.select[&table])?;
+        let mut statement = self.statements.get(Held::SelectObject(table))?;
         let mut rows = statement.query([key])?;
         let Some(row) = rows.next()? else {
             return Ok(None);
@@ -178,7 +131,8 @@ impl Work<'_> {
             extra: row.get(columns)?,
             observed: row.get(columns + 1)?,
         };
-        let mut groups = record::decode(table, record).map_err(|error| unreadable(key, &error))?;
+        let mut groups = record::decode(table, record, &self.memory.field_lists)
+            .map_err(|error| unreadable(key, &error))?;
         // Columns are rewritten when keys are merged; what is inside JSON is followed here.
         self.follow_references(&mut groups);
         Ok(Some(groups))
@@ -226,8 +180,11 @@ impl Work<'_> {
             self.put_groups(table, key, &groups)?;
             self.report.rows_changed += 1;
         } else if changed {
-            let record = record::encode(table, &groups).map_err(|error| unreadable(key, &error))?;
-            self.execute(&self.sql.restamp[&table], (record.observed, key))?;
+            let lists = &mut self.memory.field_lists;
+            let observed = record::encode_observed(table, &groups, lists)
+                .map_err(|error| unreadable(key, &error))?;
+            self.execute_held(Held::RestampObject(table), (observed, key))?;
+            self.save_field_lists()?;
         }
         Ok(())
     }
@@ -256,17 +213,39 @@ impl Work<'_> {
     }
 
     pub(super) fn put_groups(
-        &self,
+        &mut self,
         table: Table,
         key: i64,
         groups: &Groups,
     ) -> Result<(), StoreError> {
-        let record = record::encode(table, groups).map_err(|error| unreadable(key, &error))?;
+        let record = record::encode(table, groups, &mut self.memory.field_lists)
+            .map_err(|error| unreadable(key, &error))?;
         let mut cells = record.cells;
-        cells.push(record.extra.map_or(Cell::Null, Cell::Text));
-        cells.push(Cell::Text(record.observed));
+        cells.push(
+            record
+                .extra
+                .map_or(Cell::Null, |extra| Cell::Text(extra.into())),
+        );
+        cells.push(Cell::Text(record.observed.into()));
         cells.push(Cell::Integer(key));
-        self.execute(&self.sql.replace[&table], params_from_iter(cells))?;
+        self.execute_held(Held::ReplaceObject(table), params_from_iter(cells))?;
+        self.save_field_lists()
+    }
+
+    /// Writes the lists of fields that the rows just written are the first to have.
+    fn save_field_lists(&mut self) -> Result<(), StoreError> {
+        if !self.memory.field_lists.has_unsaved() {
+            return Ok(());
+        }
+        for number in self.memory.field_lists.take_unsaved() {
+            let fields = self.memory.field_lists.fields(number);
+            let fields = serde_json::to_string(&fields)
+                .map_err(|error| StoreError::invalid(error.to_string()))?;
+            self.execute(
+                "INSERT INTO field_lists(id, fields) VALUES (?1, ?2)",
+                (number, fields),
+            )?;
+        }
         Ok(())
     }
 

@@ -19,7 +19,11 @@ const STATEMENTS_MAX: usize = 256;
 /// Pages in the write-ahead log before they are moved into the file (64 MiB): moving them seldom
 /// keeps the writer from waiting for the disk.
 const CHECKPOINT_PAGES: i64 = 16_384;
-const CACHE_KIB: i64 = 131_072;
+/// What the write-ahead log is cut down to after somebody's long reading made it grow.
+const LOG_BYTES_MAX: i64 = 2 * 64 * 1024 * 1024;
+/// The writer's pages in memory. Eight times as many brought nothing measurable: what is appended
+/// to and the upper levels of the indexes fit.
+const CACHE_KIB: i64 = 16_384;
 
 /// The right to crawl into a file. It ends with the process, however that ends, because the
 /// operating system holds it.
@@ -124,18 +128,8 @@ fn not_ours(what: &str) -> StoreError {
 
 /// Takes the right to crawl into the file, or says who has it.
 pub(super) fn lock(path: &Path) -> Result<CrawlLock, StoreError> {
-    let lock_path = beside(path, "-lock");
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&lock_path)
-        .map_err(|error| {
-            StoreError::new(
-                StoreErrorKind::Denied,
-                format!("{} cannot be made: {error}", lock_path.display()),
-            )
-        })?;
+    let lock_path = beside(&real_path(path), "-lock");
+    let file = lock_file(&lock_path)?;
     match file.try_lock() {
         Ok(()) => Ok(CrawlLock { _file: file }),
         Err(TryLockError::WouldBlock) => Err(StoreError::new(
@@ -146,6 +140,60 @@ pub(super) fn lock(path: &Path) -> Result<CrawlLock, StoreError> {
             StoreErrorKind::Denied,
             format!("{} cannot be locked: {error}", lock_path.display()),
         )),
+    }
+}
+
+fn lock_file(lock_path: &Path) -> Result<File, StoreError> {
+    let opened = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(lock_path);
+    opened.map_err(|error| {
+        StoreError::new(
+            StoreErrorKind::Denied,
+            format!("{} cannot be made: {error}", lock_path.display()),
+        )
+    })
+}
+
+/// Waits until no other process is making the file at `path`; holds them off until dropped.
+pub(super) fn wait_for_turn(path: &Path) -> Result<CrawlLock, StoreError> {
+    let lock_path = beside(&real_path(path), "-lock");
+    let file = lock_file(&lock_path)?;
+    file.lock().map_err(|error| {
+        StoreError::new(
+            StoreErrorKind::Denied,
+            format!("{} cannot be locked: {error}", lock_path.display()),
+        )
+    })?;
+    Ok(CrawlLock { _file: file })
+}
+
+/// The one path of a file that may have several: a link is another name, not another file.
+fn real_path(path: &Path) -> PathBuf {
+    const LINKS_MAX: usize = 40;
+    if let Ok(found) = std::fs::canonicalize(path) {
+        return found;
+    }
+    // Not there yet: links may lead to where it will be.
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = std::fs::read_link(&path) else {
+            break;
+        };
+        path = match path.parent() {
+            Some(folder) => folder.join(target),
+            None => target,
+        };
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    match (std::fs::canonicalize(folder), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path,
     }
 }
 
@@ -176,11 +224,13 @@ pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
         // A kill loses nothing; a power cut may lose the last commits, which are crawled again.
         ("synchronous", "NORMAL".to_owned()),
         ("wal_autocheckpoint", CHECKPOINT_PAGES.to_string()),
+        ("journal_size_limit", LOG_BYTES_MAX.to_string()),
         ("cache_size", (-CACHE_KIB).to_string()),
         ("temp_store", "MEMORY".to_owned()),
     ] {
+        // Some of these answer with the new value.
         connection
-            .pragma_update(None, name, value)
+            .execute_batch(&format!("PRAGMA {name} = {value}"))
             .map_err(refused)?;
     }
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);

@@ -9,14 +9,16 @@ pub(super) const APPLICATION_ID: i32 = 0x4B69_7474;
 /// The tables that do not depend on the catalogue of columns.
 pub(super) const TABLES: &str = "
 CREATE TABLE ids(
-  network TEXT NOT NULL, type TEXT NOT NULL, alias TEXT NOT NULL, id TEXT NOT NULL,
-  host TEXT NOT NULL, key INTEGER NOT NULL, canonical INTEGER NOT NULL, movable INTEGER NOT NULL,
-  first_seen_us INTEGER NOT NULL, last_seen_us INTEGER NOT NULL,
-  PRIMARY KEY (network, type, alias, id, host, key)) WITHOUT ROWID;
+  key INTEGER NOT NULL, hash INTEGER NOT NULL, canonical INTEGER NOT NULL,
+  movable INTEGER NOT NULL, first_seen_us INTEGER NOT NULL, last_seen_us INTEGER NOT NULL,
+  network TEXT NOT NULL, type TEXT NOT NULL, alias TEXT NOT NULL, host TEXT NOT NULL,
+  id TEXT NOT NULL);
+CREATE INDEX ids_by_hash ON ids(hash);
 CREATE INDEX ids_by_key ON ids(key);
 CREATE TABLE types(
   network TEXT NOT NULL, type TEXT NOT NULL, table_name TEXT NOT NULL,
   PRIMARY KEY (network, type)) WITHOUT ROWID;
+CREATE TABLE field_lists(id INTEGER PRIMARY KEY, fields TEXT NOT NULL UNIQUE);
 CREATE TABLE user_relations(
   source INTEGER NOT NULL, target INTEGER NOT NULL,
   first_seen_us INTEGER NOT NULL, last_seen_us INTEGER NOT NULL,
@@ -100,6 +102,7 @@ CREATE TABLE rules(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 pub(super) const TABLE_NAMES: &[&str] = &[
     "ids",
     "types",
+    "field_lists",
     "users",
     "statuses",
     "comments",

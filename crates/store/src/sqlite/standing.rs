@@ -1,11 +1,12 @@
 //! Outcomes, spells of being invalid, and posts that were deleted.
 
+use super::statements::Held;
 use super::work::Work;
 use crate::StoreError;
 use kittiwake_model::{Outcome, OutcomeCode, Standing, Table};
 use rusqlite::{OptionalExtension as _, params};
 
-impl Work<'_> {
+impl Work<'_, '_> {
     /// Records whether an answer showed the object as being there.
     pub(super) fn write_standing(
         &self,
@@ -99,11 +100,8 @@ impl Work<'_> {
         // Looked up first: nearly nobody has a spell, and an update that may touch several rows
         // of such a table is costly even when it touches none.
         let has_spell = self
-            .connection
-            .prepare_cached(
-                "SELECT 1 FROM invalid_users
-                 WHERE key = ?1 AND from_us < ?2 AND (until_us IS NULL OR until_us > ?2)",
-            )?
+            .statements
+            .get(Held::HasSpell)?
             .exists(params![key, self.at_us()])?;
         if !has_spell {
             return Ok(());

@@ -1,10 +1,13 @@
 //! The work of one transaction: what it has learnt so far, and what outlives it.
 
 use super::error::refused;
-use crate::StoreError;
+use super::identity::Resolved;
+use super::statements::{Held, Statements};
+use crate::observed::FieldLists;
+use crate::{StoreError, StoreErrorKind};
 use kittiwake_model::{CommitReport, Expansion, Key, Name, Stamp, Table};
 use rusqlite::{Connection, OptionalExtension as _};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// What the writer remembers between transactions. All of it can be read from the file again,
@@ -18,6 +21,8 @@ pub(super) struct Memory {
     pub merged: HashMap<i64, i64>,
     /// Which table a type is kept in.
     pub types: HashMap<(Name, Name), Table>,
+    /// The lists of fields that rows name by number.
+    pub field_lists: FieldLists,
     /// The rules by which subjects were last filed.
     pub expansion: Option<Arc<Expansion>>,
     /// Names that occur again and again, so that each is held once.
@@ -54,6 +59,18 @@ impl Memory {
             if let Some(table) = Table::from_name(&table) {
                 memory.types.insert((network, kind), table);
             }
+        }
+        let mut statement = connection.prepare("SELECT id, fields FROM field_lists")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (number, fields): (i64, String) = (row.get(0)?, row.get(1)?);
+            let fields = serde_json::from_str(&fields).map_err(|error| {
+                StoreError::new(
+                    StoreErrorKind::Corrupt,
+                    format!("the list of fields {number} cannot be read: {error}"),
+                )
+            })?;
+            memory.field_lists.learn(number, fields);
         }
         let rules: Option<String> = connection
             .query_row(
@@ -135,14 +152,16 @@ pub(super) struct Fresh {
 }
 
 /// One transaction in progress.
-pub(super) struct Work<'a> {
+pub(super) struct Work<'a, 'c> {
     pub connection: &'a Connection,
     pub memory: &'a mut Memory,
     /// The stamp of everything the present commit observed.
     pub stamp: Stamp,
     pub report: CommitReport,
-    /// Identities that were resolved in this transaction.
-    pub identities: HashMap<kittiwake_model::Identity, i64>,
+    /// Identities that were resolved in this transaction, by a hash over their ids.
+    pub identities: HashMap<i64, Resolved<'a>>,
+    /// Rows of `ids` whose first and last sight still have to be written.
+    pub sightings: BTreeMap<i64, (i64, i64)>,
     /// Depths that were read or set in this transaction.
     pub depths: HashMap<i64, Option<u32>>,
     /// Network and type of keys, as far as they were needed.
@@ -153,14 +172,14 @@ pub(super) struct Work<'a> {
     pub hand_on: VecDeque<HandOn>,
     /// Relation steps that this transaction may still make.
     pub steps_left: usize,
-    pub sql: &'a super::objects::ObjectSql,
+    pub statements: &'a Statements<'c>,
 }
 
-impl<'a> Work<'a> {
+impl<'a, 'c> Work<'a, 'c> {
     pub(super) fn new(
         connection: &'a Connection,
         memory: &'a mut Memory,
-        sql: &'a super::objects::ObjectSql,
+        statements: &'a Statements<'c>,
         steps_max: usize,
     ) -> Self {
         Self {
@@ -169,12 +188,13 @@ impl<'a> Work<'a> {
             stamp: Stamp::default(),
             report: CommitReport::default(),
             identities: HashMap::new(),
+            sightings: BTreeMap::new(),
             depths: HashMap::new(),
             kinds: HashMap::new(),
             fresh: HashMap::new(),
             hand_on: VecDeque::new(),
             steps_left: steps_max,
-            sql,
+            statements,
         }
     }
 
@@ -189,6 +209,18 @@ impl<'a> Work<'a> {
     ) -> Result<usize, StoreError> {
         self.connection
             .prepare_cached(sql)?
+            .execute(parameters)
+            .map_err(refused)
+    }
+
+    /// [`Self::execute`] for a statement that is held.
+    pub(super) fn execute_held(
+        &self,
+        held: Held,
+        parameters: impl rusqlite::Params,
+    ) -> Result<usize, StoreError> {
+        self.statements
+            .get(held)?
             .execute(parameters)
             .map_err(refused)
     }

@@ -1,9 +1,9 @@
 //! The one thread that writes.
 //!
-//! It owns the writing connection. Whatever waits when it is free goes into one transaction, so
+//! It has the writing connection to itself. Whatever waits when it is free goes into one transaction, so
 //! that many callers share one commit; what one caller sent together is never divided.
 
-use super::objects::ObjectSql;
+use super::statements::Statements;
 use super::work::{Memory, Work};
 use crate::{StoreError, StoreErrorKind};
 use kittiwake_model::{Commit, CommitReport};
@@ -34,24 +34,25 @@ pub(super) struct Batch {
 }
 
 #[derive(Debug)]
-pub(super) struct Writer {
-    connection: Connection,
+pub(super) struct Writer<'c> {
+    connection: &'c Connection,
     memory: Memory,
-    sql: ObjectSql,
+    statements: Statements<'c>,
     /// Set when it is no longer certain what the file holds.
     poisoned: Option<StoreError>,
     steps_max: usize,
 }
 
-impl Writer {
-    pub(super) fn new(connection: Connection) -> Result<Self, StoreError> {
-        Ok(Self {
-            memory: Memory::load(&connection)?,
+impl<'c> Writer<'c> {
+    /// `memory` is what was loaded from the connection.
+    pub(super) fn new(connection: &'c Connection, memory: Memory) -> Self {
+        Self {
             connection,
-            sql: ObjectSql::new(),
+            memory,
+            statements: Statements::new(connection),
             poisoned: None,
             steps_max: STEPS_MAX,
-        })
+        }
     }
 
     /// Serves requests until nobody can send any more, then leaves a tidy file.
@@ -144,9 +145,9 @@ impl Writer {
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         let now_us = now_us();
         let mut work = Work::new(
-            &self.connection,
+            self.connection,
             &mut self.memory,
-            &self.sql,
+            &self.statements,
             self.steps_max,
         );
         let mut reports = Vec::with_capacity(group.len());
@@ -157,6 +158,7 @@ impl Writer {
             }
             reports.push(own);
         }
+        work.write_sightings()?;
         let backlog = work.store_backlog()?;
         self.connection.execute_batch("COMMIT")?;
         for report in reports.iter_mut().flatten() {
@@ -171,7 +173,7 @@ impl Writer {
         let rolled_back =
             self.connection.is_autocommit() || self.connection.execute_batch("ROLLBACK").is_ok();
         let memory = if rolled_back {
-            Memory::load(&self.connection).ok()
+            Memory::load(self.connection).ok()
         } else {
             None
         };
@@ -211,13 +213,17 @@ mod tests {
     use super::super::migrate::{MIGRATIONS, migrate};
     use super::*;
 
-    fn writer() -> Writer {
+    fn connection() -> Connection {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection, 1, MIGRATIONS).unwrap();
-        Writer::new(connection).unwrap()
+        connection
     }
 
-    fn commit(writer: &mut Writer) -> Result<Vec<Vec<CommitReport>>, StoreError> {
+    fn writer(connection: &Connection) -> Writer<'_> {
+        Writer::new(connection, Memory::load(connection).unwrap())
+    }
+
+    fn commit(writer: &mut Writer<'_>) -> Result<Vec<Vec<CommitReport>>, StoreError> {
         let commit = Commit {
             raw: None,
             run: Some(kittiwake_model::RunUpdate::End {
@@ -234,7 +240,8 @@ mod tests {
 
     #[test]
     fn after_a_failure_that_leaves_doubt_nothing_more_is_written() {
-        let mut writer = writer();
+        let connection = connection();
+        let mut writer = writer(&connection);
         commit(&mut writer).unwrap();
         // The commit fails, and what the file holds cannot be read again either.
         writer
@@ -249,7 +256,8 @@ mod tests {
 
     #[test]
     fn after_a_failure_that_was_undone_writing_goes_on() {
-        let mut writer = writer();
+        let connection = connection();
+        let mut writer = writer(&connection);
         writer
             .connection
             .execute_batch("ALTER TABLE runs RENAME TO away")

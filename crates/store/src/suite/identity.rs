@@ -136,6 +136,51 @@ pub async fn the_newest_holder_of_a_handle_is_found(make: Make<'_>) {
     }
 }
 
+pub async fn a_handle_moves_to_and_fro_within_one_transaction(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let held_by = |at_us: i64, holder: &str| Commit {
+        objects: vec![card(user(holder).handle("alice@a"), holder)],
+        ..at(at_us)
+    };
+    store
+        .commit(vec![
+            held_by(2, "first"),
+            held_by(3, "second"),
+            held_by(4, "first"),
+            held_by(1, "first"),
+        ])
+        .await
+        .unwrap();
+    let first = key(&*store, &user("first")).await;
+    let found = key_of_seed(&*store, &unnamed("user").handle("alice@a")).await;
+    assert_eq!(found, first);
+    let seen = format!(
+        "SELECT first_seen_us || ' ' || last_seen_us FROM ids WHERE alias = 'handle' AND key = {}",
+        first.0
+    );
+    let rows = select(&*store, &seen).await;
+    assert_eq!(rows, vec![vec![Some("1 4".to_owned())]]);
+}
+
+pub async fn an_id_that_is_told_twice_is_kept_once(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let twice = user("alice").local("1").local("1").handle("a@a");
+    for identity in [twice.clone().handle("a@a"), twice.handle("b@a").local("1")] {
+        commit(
+            &*store,
+            Commit {
+                objects: vec![card(identity, "Alice")],
+                ..at(5)
+            },
+        )
+        .await;
+    }
+    // The canonical id, the local id and two handles.
+    assert_eq!(number(&*store, "SELECT count(*) FROM ids").await, 4);
+}
+
 pub async fn what_is_only_named_is_pending_until_described(make: Make<'_>) {
     let place = make();
     let store = place.open().unwrap();

@@ -7,7 +7,7 @@ use super::build::{
 use super::{Inspect, Make, TextRows};
 use kittiwake_model::clock::LATEST_US;
 use kittiwake_model::{Commit, Key, Object, Table, Value, WorldTime};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 pub async fn a_commit_reads_back(make: Make<'_>) {
     let place = make();
@@ -168,10 +168,19 @@ async fn state_of(store: &dyn Inspect) -> (TextRows, BTreeSet<String>) {
         id_of("users.key")
     );
     rows.extend(select(store, &users).await);
+    let lists: HashMap<String, serde_json::Value> =
+        select(store, "SELECT id, fields FROM field_lists")
+            .await
+            .into_iter()
+            .map(|mut row| {
+                let fields = serde_json::from_str(&row.remove(1).unwrap()).unwrap();
+                (row.remove(0).unwrap(), fields)
+            })
+            .collect();
     let mut seen = BTreeSet::new();
     for row in &mut rows {
         let observed = row.pop().flatten().unwrap();
-        row.push(Some(without_logs(&observed)));
+        row.push(Some(without_numbers(&observed, &lists)));
         let id = row[0].clone().unwrap();
         for (place, value) in row.iter().enumerate().skip(2) {
             seen.insert(format!("{id} {place} {value:?}"));
@@ -210,10 +219,18 @@ fn table_key(sql: &str) -> String {
     format!("{table}.key")
 }
 
-fn without_logs(observed: &str) -> String {
+/// What `observed` says, without the numbers of log rows and with names instead of the numbers
+/// of lists of fields.
+fn without_numbers(observed: &str, lists: &HashMap<String, serde_json::Value>) -> String {
     let mut groups: serde_json::Value = serde_json::from_str(observed).unwrap();
     for group in groups.as_object_mut().unwrap().values_mut() {
+        if let Some(short) = group.as_array() {
+            *group = serde_json::json!({"at": [short[0], 0], "fields": short[2]});
+        }
         group["at"][1] = 0.into();
+        if group["fields"].is_number() {
+            group["fields"] = lists[&group["fields"].to_string()].clone();
+        }
         if let Some(older) = group
             .get_mut("older")
             .and_then(|older| older.as_object_mut())

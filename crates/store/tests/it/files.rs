@@ -209,3 +209,18 @@ async fn views_show_text_ids_and_iso_times() {
             .unwrap();
     }
 }
+
+#[test]
+fn a_file_under_another_name_is_the_same_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("crawl.db");
+    let link = folder.path().join("link.db");
+    // The link leads to where the file will be: whoever comes first makes it.
+    std::os::unix::fs::symlink("crawl.db", &link).unwrap();
+    let store = crawl(&link).unwrap();
+    refused(crawl(&path), StoreErrorKind::Locked, &path);
+    drop(store);
+    let store = crawl(&path).unwrap();
+    refused(crawl(&link), StoreErrorKind::Locked, &link);
+    drop(store);
+}

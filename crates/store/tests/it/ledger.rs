@@ -266,3 +266,20 @@ fn the_folder_is_for_its_owner_only() {
         .mode();
     assert_eq!(mode & 0o777, 0o700);
 }
+
+#[test]
+fn many_processes_may_make_the_ledger_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..10 {
+        let path = folder.path().join(format!("{round}/budgets.db"));
+        let openers: Vec<_> = (0..6)
+            .map(|_| {
+                let path = path.clone();
+                std::thread::spawn(move || Ledger::open(&path).map(drop))
+            })
+            .collect();
+        for opener in openers {
+            opener.join().unwrap().unwrap();
+        }
+    }
+}
