@@ -37,12 +37,12 @@ pub(crate) async fn open(
     let expansion = expansion_of(&settings)?;
     let progress = Arc::clone(&parts.progress);
     let jitter_seed = parts.jitter_seed;
-    let stop = parts.stop.clone();
+    let asked_to_stop = parts.stop.clone();
     let shop = Arc::new(Shop::new(settings, parts, expansion));
     let run = start_run(&shop).await?;
     let over = || {
         let time_max = shop.settings.time_max;
-        *stop.borrow() || time_max.is_some_and(|limit| started.elapsed() >= limit)
+        *asked_to_stop.borrow() || time_max.is_some_and(|limit| started.elapsed() >= limit)
     };
     plant_seeds(&shop, &over).await?;
     let mut scheduler = Scheduler::new(Arc::clone(&shop), progress, run, jitter_seed, started);
