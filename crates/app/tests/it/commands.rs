@@ -27,107 +27,45 @@ fn every_command_has_help_with_an_example() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table of wrong arguments")]
 fn a_wrong_argument_is_a_usage_error_of_a_few_lines() {
     let folder = Folder::new();
     for (arguments, expected) in [
-        (&["crawl"][..], "--into"),
+        ("crawl", "--into"),
+        ("crawl mastodon a --into x.db", "mastodon@HOST"),
+        ("crawl nonet@example.org a --into x.db", "no network"),
+        ("crawl mastodon@example.org a --into x.db", "--contact"),
         (
-            &["crawl", "mastodon", "a", "--into", "x.db"],
-            "mastodon@HOST",
-        ),
-        (
-            &["crawl", "nonet@example.org", "a", "--into", "x.db"],
-            "no network",
-        ),
-        (
-            &["crawl", "mastodon@example.org", "a", "--into", "x.db"],
-            "--contact",
-        ),
-        (
-            &[
-                "crawl",
-                "mastodon@example.org",
-                "a",
-                "--into",
-                "x.db",
-                "--contact",
-                "me",
-                "--limits",
-                "off",
-            ],
+            "crawl mastodon@example.org a --into x.db --contact me --limits off",
             "loopback",
         ),
         (
-            &[
-                "crawl",
-                "mastodon",
-                "a",
-                "--host",
-                "http://example.org",
-                "--into",
-                "x.db",
-            ],
+            "crawl mastodon a --host http://example.org --into x.db",
             "loopback",
         ),
         (
-            &[
-                "crawl",
-                "mastodon",
-                "a",
-                "--host",
-                "https://user:pass@example.org",
-                "--into",
-                "x.db",
-            ],
+            "crawl mastodon a --host https://user:pass@example.org --into x.db",
             "TOKEN",
         ),
         (
-            &[
-                "crawl",
-                "mastodon",
-                "--host",
-                "http://127.0.0.1:9",
-                "--into",
-                "x.db",
-            ],
+            "crawl mastodon --host http://127.0.0.1:9 --into x.db",
             "seed",
         ),
         (
-            &[
-                "crawl",
-                "mastodon",
-                "a",
-                "--host",
-                "http://127.0.0.1:9",
-                "--into",
-                "x.db",
-                "--robots",
-                "dust",
-            ],
+            "crawl mastodon a --host http://127.0.0.1:9 --into x.db --robots dust",
             "relations",
         ),
         (
-            &[
-                "crawl",
-                "mastodon",
-                "a",
-                "--host",
-                "http://127.0.0.1:9",
-                "--into",
-                "x.db",
-                "--for",
-                "soon",
-            ],
+            "crawl mastodon a --host http://127.0.0.1:9 --into x.db --for soon",
             "10m",
         ),
-        (&["network", "show", "myspace"], "mastodon"),
-        (&["network", "check", "absent.toml"], "absent.toml"),
-        (&["sim", "serve", "--at", "yesterday"], "2026"),
-        (&["sim", "serve", "--speed", "NaN"], "speed"),
-        (&["fly"], "fly"),
+        ("network show myspace", "mastodon"),
+        ("network check absent.toml", "absent.toml"),
+        ("sim serve --at yesterday", "2026"),
+        ("sim serve --speed NaN", "speed"),
+        ("fly", "fly"),
     ] {
-        let output = folder.run(arguments);
+        let words: Vec<&str> = arguments.split(' ').collect();
+        let output = folder.run(&words);
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
         assert!(message.contains(expected), "{arguments:?}: {message}");
@@ -167,28 +105,8 @@ fn a_stopped_crawl_says_so_and_the_same_command_goes_on() {
         .as_str()
         .expect("a handle")
         .to_owned();
-    let crawl = || {
-        let mut command = folder.kittiwake();
-        command.args([
-            "crawl",
-            "mastodon",
-            "--host",
-            &sim.address,
-            &seed,
-            "--into",
-            "t.db",
-        ]);
-        command.args([
-            "--depth",
-            "2",
-            "--until-idle",
-            "--limits",
-            "off",
-            "--json",
-            "--quiet",
-        ]);
-        command
-    };
+    let words = format!("{seed} --depth 2 --until-idle --limits off --json");
+    let crawl = || folder.crawl_command(&sim.address, &words);
     let process = Running::start(&mut crawl());
     std::thread::sleep(Duration::from_millis(700));
     let interrupted = std::process::Command::new("kill")
@@ -212,18 +130,7 @@ fn a_stopped_crawl_says_so_and_the_same_command_goes_on() {
     assert_eq!(shown["calls_total"].as_u64(), Some(first_calls + 5));
     assert_eq!(shown["run"]["network"], "mastodon");
 
-    let refused = folder.run(&[
-        "crawl",
-        "mastodon",
-        "--host",
-        &sim.address,
-        "--into",
-        "t.db",
-        "--depth",
-        "1",
-        "--limits",
-        "off",
-    ]);
+    let refused = folder.crawl(&sim.address, "--depth 1 --limits off");
     assert_eq!(refused.status.code(), Some(2));
     assert!(
         text(&refused.stderr).contains("depth may grow"),
@@ -252,23 +159,10 @@ fn a_second_process_on_the_same_file_is_refused() {
         .as_str()
         .expect("a handle")
         .to_owned();
-    let arguments = [
-        "crawl",
-        "mastodon",
-        "--host",
-        &sim.address,
-        &seed,
-        "--into",
-        "t.db",
-        "--limits",
-        "off",
-        "--depth",
-        "2",
-        "--quiet",
-    ];
-    let _first = Running::start(folder.kittiwake().args(arguments));
+    let words = format!("{seed} --depth 2 --limits off");
+    let _first = Running::start(&mut folder.crawl_command(&sim.address, &words));
     std::thread::sleep(Duration::from_millis(800));
-    let second = folder.run(&arguments);
+    let second = folder.crawl(&sim.address, &words);
     assert_eq!(second.status.code(), Some(1));
     let message = text(&second.stderr);
     assert!(

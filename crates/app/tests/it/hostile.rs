@@ -13,20 +13,8 @@ fn outcomes_of(server: &Counterpart) -> Vec<(String, String, String)> {
 
 fn outcomes_within(server: &Counterpart, memory_mib: u64) -> Vec<(String, String, String)> {
     let folder = Folder::new();
-    let mut process = Running::start(folder.kittiwake().args([
-        "crawl",
-        "mastodon",
-        "id:1",
-        "--host",
-        &server.address,
-        "--into",
-        "t.db",
-        "--until-idle",
-        "--limits",
-        "off",
-        "--quiet",
-        "--json",
-    ]));
+    let words = "id:1 --until-idle --limits off --json";
+    let mut process = Running::start(&mut folder.crawl_command(&server.address, words));
     let peak_mib = watch_memory(&mut process);
     assert_eq!(process.wait(), Some(0));
     assert!(peak_mib < memory_mib, "used {peak_mib} MiB");
@@ -193,21 +181,9 @@ fn endless_pages_end_at_the_declared_bound() {
     assert!(bounded.contains("pages_max = 20"));
     std::fs::write(folder.path("bounded.toml"), bounded).expect("a definition");
     let server = endless(|cursor| cursor + 1);
-    let output = folder.run(&[
-        "crawl",
-        "bounded.toml",
-        "id:1",
-        "--host",
-        &server.address,
-        "--into",
-        "t.db",
-        "--until-idle",
-        "--limits",
-        "off",
-        "--quiet",
-        "--robots",
-        "relations",
-    ]);
+    let fixed = "--into t.db --until-idle --limits off --quiet --robots relations";
+    let words = format!("crawl bounded.toml id:1 --host {} {fixed}", server.address);
+    let output = folder.run(&words.split(' ').collect::<Vec<_>>());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let found = rows(
         &open(&folder.path("t.db")),
@@ -231,21 +207,10 @@ fn strange_ids_texts_and_dates_are_kept_or_counted() {
     ]"#;
     let server = Counterpart::json(body);
     let folder = Folder::new();
-    let output = folder.run(&[
-        "crawl",
-        "mastodon",
-        "id:1",
-        "--host",
+    let output = folder.crawl(
         &server.address,
-        "--into",
-        "t.db",
-        "--until-idle",
-        "--limits",
-        "off",
-        "--quiet",
-        "--robots",
-        "relations",
-    ]);
+        "id:1 --until-idle --limits off --robots relations",
+    );
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let connection = open(&folder.path("t.db"));
     let users = rows(
@@ -277,21 +242,10 @@ fn a_seed_that_does_not_exist_is_an_outcome() {
         &folder,
         &["--users", "50", "--speed", "0", "--limits", "off"],
     );
-    let output = folder.run(&[
-        "crawl",
-        "mastodon",
-        "nobody-of-this-name",
-        "id:999999999999",
-        "--host",
+    let output = folder.crawl(
         &sim.address,
-        "--into",
-        "t.db",
-        "--until-idle",
-        "--limits",
-        "off",
-        "--json",
-        "--quiet",
-    ]);
+        "nobody-of-this-name id:999999999999 --until-idle --limits off --json",
+    );
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let found = rows(
         &open(&folder.path("t.db")),

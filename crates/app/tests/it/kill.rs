@@ -82,29 +82,8 @@ fn kill_test(users: &str, kills_wanted: u64) {
     let truth = Truth::read(&sim);
     let seed = truth.seed();
     let file = folder.path("t.db");
-    let crawl = || {
-        let mut command = folder.kittiwake();
-        command.args([
-            "crawl",
-            "mastodon",
-            "--host",
-            &sim.address,
-            &seed,
-            "--into",
-            "t.db",
-        ]);
-        command.args([
-            "--depth",
-            "2",
-            "--until-idle",
-            "--limits",
-            "off",
-            "--concurrency",
-            "8",
-            "--quiet",
-        ]);
-        command
-    };
+    let words = format!("{seed} --depth 2 --until-idle --limits off --concurrency 8");
+    let crawl = || folder.crawl_command(&sim.address, &words);
     let mut kills = Vec::new();
     let mut known = BTreeSet::new();
     let mut heard = 0;

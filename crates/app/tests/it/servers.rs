@@ -17,20 +17,8 @@ fn ordinary(call: &Call, stream: &mut std::net::TcpStream) -> std::io::Result<()
     reply(stream, "200 OK", "", body.as_bytes())
 }
 
-fn crawl(folder: &Folder, server: &Counterpart, more: &[&str]) -> Output {
-    let fixed = [
-        "crawl",
-        "mastodon",
-        "id:1",
-        "--host",
-        &server.address,
-        "--into",
-        "t.db",
-        "--until-idle",
-        "--quiet",
-        "--json",
-    ];
-    folder.run(&[&fixed[..], more].concat())
+fn crawl(folder: &Folder, server: &Counterpart, more: &str) -> Output {
+    folder.crawl(&server.address, &format!("id:1 --until-idle --json {more}"))
 }
 
 fn outcomes(folder: &Folder) -> Vec<(String, String)> {
@@ -73,7 +61,7 @@ fn faults_that_pass_are_tried_again_and_leave_no_trace_but_the_log() {
             },
         );
     let folder = Folder::new();
-    let output = crawl(&folder, &server, &["--limits", "off"]);
+    let output = crawl(&folder, &server, "--limits off");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(
         outcomes(&folder)
@@ -96,11 +84,7 @@ fn faults_that_pass_are_tried_again_and_leave_no_trace_but_the_log() {
 fn a_fault_that_stays_ends_as_an_outcome_after_a_bounded_number_of_tries() {
     let server = Counterpart::start(|_, stream| reply(stream, "502 Bad Gateway", "", b"no"));
     let folder = Folder::new();
-    let output = crawl(
-        &folder,
-        &server,
-        &["--limits", "off", "--robots", "profiles"],
-    );
+    let output = crawl(&folder, &server, "--limits off --robots profiles");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(
         outcomes(&folder),
@@ -127,7 +111,7 @@ fn a_refusal_for_a_limit_is_waited_out() {
     });
     let folder = Folder::new();
     let started = Instant::now();
-    let output = crawl(&folder, &server, &["--concurrency", "1"]);
+    let output = crawl(&folder, &server, "--concurrency 1");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(
         started.elapsed() >= Duration::from_secs(2),
@@ -171,7 +155,7 @@ fn what_the_server_says_is_left_is_not_exceeded() {
         }
     });
     let folder = Folder::new();
-    let output = crawl(&folder, &server, &["--concurrency", "1", "--for", "4s"]);
+    let output = crawl(&folder, &server, "--concurrency 1 --for 4s");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(server.calls().len() <= 5, "{} calls", server.calls().len());
 }
@@ -180,18 +164,7 @@ fn what_the_server_says_is_left_is_not_exceeded() {
 fn a_token_that_is_refused_stops_the_crawl_with_its_own_code() {
     let folder = Folder::new();
     let sim = Sim::start(&folder, &["--users", "50", "--speed", "0"]);
-    let mut command = folder.kittiwake();
-    command.args([
-        "crawl",
-        "mastodon",
-        "id:1",
-        "--host",
-        &sim.address,
-        "--into",
-        "t.db",
-        "--until-idle",
-        "--quiet",
-    ]);
+    let mut command = folder.crawl_command(&sim.address, "id:1 --until-idle");
     let output = command
         .env("KITTIWAKE_MASTODON_TOKEN", "bad-and-secret")
         .output()
@@ -205,20 +178,8 @@ fn a_token_that_is_refused_stops_the_crawl_with_its_own_code() {
 #[test]
 fn a_host_that_is_down_is_waited_for_and_then_given_up_with_state_saved() {
     let folder = Folder::new();
-    let output = folder.run(&[
-        "crawl",
-        "mastodon",
-        "id:1",
-        "--host",
-        "http://127.0.0.1:9",
-        "--into",
-        "t.db",
-        "--until-idle",
-        "--limits",
-        "off",
-        "--json",
-        "--quiet",
-    ]);
+    let words = "id:1 --until-idle --limits off --json";
+    let output = folder.crawl("http://127.0.0.1:9", words);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a summary");
     assert_eq!(summary["end"]["reason"], "host_down");
@@ -250,18 +211,7 @@ fn redirects_stay_on_the_host_and_never_lead_to_private_addresses() {
         )
     });
     let folder = Folder::new();
-    let mut command = folder.kittiwake();
-    command.args([
-        "crawl",
-        "mastodon",
-        "id:1",
-        "--host",
-        &server.address,
-        "--into",
-        "t.db",
-        "--until-idle",
-        "--quiet",
-    ]);
+    let mut command = folder.crawl_command(&server.address, "id:1 --until-idle");
     let output = command
         .env("KITTIWAKE_MASTODON_TOKEN", "planted")
         .output()
@@ -296,11 +246,7 @@ fn redirects_in_a_circle_end() {
         )
     });
     let folder = Folder::new();
-    let output = crawl(
-        &folder,
-        &server,
-        &["--limits", "off", "--robots", "profiles"],
-    );
+    let output = crawl(&folder, &server, "--limits off --robots profiles");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(
         outcomes(&folder),
@@ -331,19 +277,11 @@ fn a_batch_that_fails_as_a_whole_is_split_until_the_id_at_fault_is_alone() {
     });
     let folder = Folder::new();
     let seeds: Vec<String> = (1..=12).map(|id| format!("id:{id}")).collect();
-    let mut words = vec![
-        "crawl",
-        "mastodon",
-        "--host",
-        &server.address,
-        "--into",
-        "t.db",
-        "--until-idle",
-        "--limits",
-    ];
-    words.extend(["off", "--robots", "profiles", "--quiet"]);
-    words.extend(seeds.iter().map(String::as_str));
-    let output = folder.run(&words);
+    let words = format!(
+        "--until-idle --limits off --robots profiles {}",
+        seeds.join(" ")
+    );
+    let output = folder.crawl(&server.address, &words);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(
         count(
@@ -373,29 +311,18 @@ fn depth_may_grow_and_seeds_may_be_added_later() {
     );
     let truth = Truth::read(&sim);
     let seed = truth.seed();
-    let run = |more: &[&str]| {
-        let fixed = [
-            "crawl",
-            "mastodon",
-            "--host",
-            &sim.address,
-            "--into",
-            "t.db",
-            "--until-idle",
-            "--limits",
-            "off",
-            "--quiet",
-        ];
-        let output = folder.run(&[&fixed[..], more].concat());
+    let run = |words: &str| {
+        let words = format!("--until-idle --limits off {words}");
+        let output = folder.crawl(&sim.address, &words);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     };
-    run(&[&seed, "--depth", "0"]);
+    run(&format!("{seed} --depth 0"));
     compare(&folder.path("t.db"), &truth, &seed, 0);
-    run(&["--depth", "1"]);
+    run("--depth 1");
     compare(&folder.path("t.db"), &truth, &seed, 1);
     // The same subject under another name is the same subject.
     let local = truth.local_id(&seed);
-    run(&[&format!("id:{local}"), "--depth", "2"]);
+    run(&format!("id:{local} --depth 2"));
     compare(&folder.path("t.db"), &truth, &seed, 2);
 }
 
@@ -412,24 +339,8 @@ fn a_handle_that_turns_out_to_be_a_known_user_is_merged_with_it() {
     let seed = truth.seed();
     let local = truth.local_id(&seed);
     // Both names at once: the store learns only from the lookup that they are one.
-    let output = folder.run(&[
-        "crawl",
-        "mastodon",
-        &seed,
-        &format!("id:{local}"),
-        "--host",
-        &sim.address,
-        "--into",
-        "t.db",
-        "--until-idle",
-        "--limits",
-        "off",
-        "--depth",
-        "1",
-        "--quiet",
-        "--concurrency",
-        "8",
-    ]);
+    let words = format!("{seed} id:{local} --until-idle --limits off --depth 1 --concurrency 8");
+    let output = folder.crawl(&sim.address, &words);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     compare(&folder.path("t.db"), &truth, &seed, 1);
     assert_eq!(count(&folder, "SELECT count(*) FROM key_merges"), 1);
@@ -445,7 +356,7 @@ fn what_an_outage_left_undone_is_done_by_the_same_command() {
         ordinary(call, stream)
     });
     let folder = Folder::new();
-    let first = crawl(&folder, &server, &["--limits", "off"]);
+    let first = crawl(&folder, &server, "--limits off");
     assert_eq!(first.status.code(), Some(0), "{}", text(&first.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&first.stdout).expect("a summary");
     assert_eq!(summary["given_up"], 3);
@@ -455,7 +366,7 @@ fn what_an_outage_left_undone_is_done_by_the_same_command() {
     );
     // The outage may last a little longer than one run.
     for _ in 0..2 {
-        crawl(&folder, &server, &["--limits", "off"]);
+        crawl(&folder, &server, "--limits off");
     }
     assert_eq!(count(&folder, "SELECT count(*) FROM users"), 1);
     assert_eq!(
@@ -476,19 +387,7 @@ fn a_lookup_that_names_nobody_is_asked_once() {
         let server =
             Counterpart::start(move |_, stream| reply(stream, "200 OK", "", answer.as_bytes()));
         let folder = Folder::new();
-        let output = folder.run(&[
-            "crawl",
-            "mastodon",
-            "u1",
-            "--host",
-            &server.address,
-            "--into",
-            "t.db",
-            "--until-idle",
-            "--limits",
-            "off",
-            "--quiet",
-        ]);
+        let output = folder.crawl(&server.address, "u1 --until-idle --limits off");
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         assert_eq!(
             outcomes(&folder),
@@ -512,7 +411,7 @@ fn a_redirect_to_a_host_that_is_not_there_is_a_fault_of_that_call_alone() {
         ordinary(call, stream)
     });
     let folder = Folder::new();
-    let output = crawl(&folder, &server, &["--limits", "off"]);
+    let output = crawl(&folder, &server, "--limits off");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let found = outcomes(&folder);
     assert!(
@@ -547,21 +446,9 @@ fn a_refusal_is_waited_out_even_where_no_budget_is_declared() {
     let server = Counterpart::start(|_, stream| {
         reply(stream, "429 Too Many Requests", "retry-after: 1\r\n", b"{}")
     });
-    let output = folder.run(&[
-        "crawl",
-        "free.toml",
-        "id:1",
-        "--host",
-        &server.address,
-        "--into",
-        "t.db",
-        "--until-idle",
-        "--for",
-        "4s",
-        "--robots",
-        "profiles",
-        "--quiet",
-    ]);
+    let fixed = "--into t.db --until-idle --for 4s --robots profiles --quiet";
+    let words = format!("crawl free.toml id:1 --host {} {fixed}", server.address);
+    let output = folder.run(&words.split(' ').collect::<Vec<_>>());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(
         server.calls().len() <= 5,
@@ -581,7 +468,7 @@ fn a_server_cannot_shut_a_budget_for_years() {
         reply(stream, "429 Too Many Requests", headers, b"{}")
     });
     let folder = Folder::new();
-    let output = crawl(&folder, &server, &["--for", "2s"]);
+    let output = crawl(&folder, &server, "--for 2s");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let ledger = open(&folder.path("state/kittiwake/budgets.db"));
     let now_us = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
@@ -613,22 +500,12 @@ fn another_spelling_of_a_host_is_no_second_allowance() {
         ("mastodon@Sim.Example.", "b.db"),
         ("mastodon", "c.db"),
     ] {
-        let output = folder.run(&[
-            "crawl",
-            name,
-            &seed,
-            "--host",
-            &sim.address,
-            "--into",
-            file,
-            "--depth",
-            "2",
-            "--for",
-            "3s",
-            "--quiet",
-            "--concurrency",
-            "8",
-        ]);
+        let fixed = "--depth 2 --for 3s --quiet --concurrency 8";
+        let words = format!(
+            "crawl {name} {seed} --host {} --into {file} {fixed}",
+            sim.address
+        );
+        let output = folder.run(&words.split(' ').collect::<Vec<_>>());
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     }
     assert_eq!(sim.violations(), 0);

@@ -39,6 +39,22 @@ impl Folder {
         command
     }
 
+    /// A crawl into `t.db`; `words` are further arguments, separated by spaces.
+    pub(crate) fn crawl_command(&self, address: &str, words: &str) -> Command {
+        let mut command = self.kittiwake();
+        command.args([
+            "crawl", "mastodon", "--host", address, "--into", "t.db", "--quiet",
+        ]);
+        command.args(words.split_whitespace());
+        command
+    }
+
+    pub(crate) fn crawl(&self, address: &str, words: &str) -> Output {
+        self.crawl_command(address, words)
+            .output()
+            .expect("the binary runs")
+    }
+
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.kittiwake()
             .args(arguments)

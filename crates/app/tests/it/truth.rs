@@ -311,24 +311,10 @@ fn crawls_exactly_the_truth(users: &str, depth: u32, concurrency: &str) {
     let truth = Truth::read(&sim);
     let seed = truth.seed();
     let file = folder.path("t.db");
-    let output = folder.run(&[
-        "crawl",
-        "mastodon",
-        "--host",
-        &sim.address,
-        &seed,
-        "--into",
-        "t.db",
-        "--depth",
-        &depth.to_string(),
-        "--until-idle",
-        "--limits",
-        "off",
-        "--concurrency",
-        concurrency,
-        "--json",
-        "--quiet",
-    ]);
+    let words = format!(
+        "{seed} --depth {depth} --until-idle --limits off --concurrency {concurrency} --json"
+    );
+    let output = folder.crawl(&sim.address, &words);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let summary: Value = serde_json::from_slice(&output.stdout).expect("a JSON summary");
     assert_eq!(summary["end"]["reason"], "idle");
