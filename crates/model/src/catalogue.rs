@@ -62,7 +62,7 @@ const USERS: &[Column] = &[
     column(
         "description",
         ColumnKind::Text,
-        "what the user says of himself, as plain text",
+        "what the user says about themselves, as plain text",
     ),
     column("url", ColumnKind::Text, "the profile's web page"),
     column("avatar_url", ColumnKind::Text, "the profile picture"),

@@ -23,7 +23,7 @@ pub struct Link {
 pub enum LinkTable {
     /// Who follows whom.
     UserRelations,
-    /// Which tags a user gave to himself.
+    /// Which tags users gave to themselves.
     UserTags,
     /// All other relations.
     Links,

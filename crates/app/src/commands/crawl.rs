@@ -82,6 +82,12 @@ pub(crate) async fn crawl(
     let spec = clock_spec(&fetcher, arguments.clock_from.as_deref()).await?;
     let clock = Clock::new(spec.clone(), environment::real_now);
     let settings = settings(arguments, place, &spec)?;
+    let own_server = is_loopback_host(&settings.base) && spec.is_real();
+    if own_server && settings.limits != Limits::Off && !arguments.quiet {
+        console::note(
+            "the network's declared limits are kept; for a server of your own that has none, --limits off lifts them",
+        );
+    }
     let ledger = match settings.limits {
         Limits::Keep { .. } => Some(Ledger::open(ledger_path)?),
         Limits::Off => None,

@@ -2,7 +2,6 @@
 
 use crate::support::{Folder, Running, Sim, text};
 use serde_json::Value;
-use std::time::Duration;
 
 #[test]
 fn every_command_has_help_with_an_example() {
@@ -108,7 +107,7 @@ fn a_stopped_crawl_says_so_and_the_same_command_goes_on() {
     let words = format!("{seed} --depth 2 --until-idle --limits off --json");
     let crawl = || folder.crawl_command(&sim.address, &words);
     let process = Running::start(&mut crawl());
-    std::thread::sleep(Duration::from_millis(700));
+    sim.wait_for_calls(5);
     let interrupted = std::process::Command::new("kill")
         .args(["-INT", &process.child.id().to_string()])
         .status()
@@ -161,7 +160,7 @@ fn a_second_process_on_the_same_file_is_refused() {
         .to_owned();
     let words = format!("{seed} --depth 2 --limits off");
     let _first = Running::start(&mut folder.crawl_command(&sim.address, &words));
-    std::thread::sleep(Duration::from_millis(800));
+    sim.wait_for_calls(1);
     let second = folder.crawl(&sim.address, &words);
     assert_eq!(second.status.code(), Some(1));
     let message = text(&second.stderr);

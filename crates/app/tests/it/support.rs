@@ -188,6 +188,16 @@ impl Sim {
             .expect("a count of calls")
     }
 
+    /// Waits until that many calls were made.
+    pub(crate) fn wait_for_calls(&self, calls: u64) {
+        let started = Instant::now();
+        while self.calls() < calls {
+            let waited = started.elapsed().as_secs();
+            assert!(waited < PROCESS_SECONDS_MAX, "nobody calls");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// What was asked for, in the order in which it came, without the first `skipped` calls.
     pub(crate) fn targets_after(&self, skipped: u64) -> Vec<String> {
         let mut targets = Vec::new();
