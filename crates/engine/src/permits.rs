@@ -43,15 +43,14 @@ pub struct BudgetSpent {
     /// Calls allowed in each window, after the reserve.
     pub limit: u32,
     pub window_seconds: f64,
-    /// Windows in which this run could send, the first and last in part.
-    pub windows: f64,
+    /// Windows that the run touched, the first and the last perhaps in part.
+    pub windows: u64,
 }
 
 impl BudgetSpent {
-    /// The share of the allowance that was used while the run lasted.
+    /// The share of what all these windows allowed that this run used.
     pub fn share(&self) -> f64 {
-        let allowed = f64::from(self.limit) * self.windows.max(1.0);
-        self.calls as f64 / allowed
+        self.calls as f64 / (f64::from(self.limit) * self.windows as f64)
     }
 }
 
@@ -458,7 +457,7 @@ impl Purse {
     }
 
     pub(crate) fn spent(&self) -> Vec<BudgetSpent> {
-        let lasted_us = self.clock.limit().since_us(self.started).max(1);
+        let now = self.clock.limit();
         let pockets = self.pockets.values().filter(|pocket| pocket.sent > 0);
         pockets
             .map(|pocket| BudgetSpent {
@@ -466,7 +465,12 @@ impl Purse {
                 calls: pocket.sent,
                 limit: pocket.declared,
                 window_seconds: pocket.rule.window_us as f64 / 1e6,
-                windows: lasted_us as f64 / pocket.rule.window_us as f64,
+                windows: {
+                    let first = budget::window_at(&pocket.rule, self.started);
+                    let last = budget::window_at(&pocket.rule, now);
+                    let apart_us = last.start.since_us(first.start).max(0);
+                    (apart_us / pocket.rule.window_us.max(1)) as u64 + 1
+                },
             })
             .collect()
     }
