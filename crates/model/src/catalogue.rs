@@ -83,6 +83,11 @@ const USERS: &[Column] = &[
         ColumnKind::Boolean,
         "verified by the network",
     ),
+    column(
+        "opted_out",
+        ColumnKind::Boolean,
+        "asks not to be indexed or collected",
+    ),
     column("created_us", ColumnKind::Time, "when the account was made"),
     column(
         "last_posted_us",

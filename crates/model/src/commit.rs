@@ -1,6 +1,6 @@
 //! The unit of durability: everything that one answer changes.
 
-use crate::{Key, Link, Name, Object, Outcome, OutcomeCode, RealTime, Reference, WorldTime};
+use crate::{Key, Link, Name, Object, Outcome, OutcomeCode, RealTime, Reference, Walk, WorldTime};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -19,13 +19,19 @@ pub struct Commit {
     /// Subjects that were met otherwise than by a follow relation: seeds, resolved handles.
     pub discoveries: Vec<Discovery>,
     pub cursors: Vec<Cursor>,
+    /// Lists that were walked to their end.
+    pub sweeps: Vec<Sweep>,
     pub frontier: Vec<FrontierRow>,
     pub run: Option<RunUpdate>,
+    /// Commands of the table `control` that were carried out.
+    pub controls_done: Vec<i64>,
     /// The answer's bytes, kept on request.
     pub raw: Option<Vec<u8>>,
 }
 
-/// How a crawl grows along follow relations.
+/// How a crawl grows: along follow relations, and along what people do with posts.
+///
+/// A user's depth is the least number of such steps from a seed; a post has its author's depth.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expansion {
     pub follow: Follow,
@@ -33,6 +39,8 @@ pub struct Expansion {
     pub depth_max: u32,
     /// What a subject is filed for: one frontier row per robot.
     pub robots: Vec<RobotFiling>,
+    /// Who else is brought in, one step further away than the subject that shows them.
+    pub brings: Vec<Role>,
 }
 
 /// A robot for which subjects of one type are filed.
@@ -42,6 +50,28 @@ pub struct RobotFiling {
     pub lane: Name,
     /// The type of subject it visits.
     pub kind: Name,
+    /// A subject whose column of this name holds 0 is not filed: there is nothing to ask for.
+    pub unless_zero: Option<Name>,
+    /// Being described counts as the first visit: this robot only looks again.
+    pub begins_visited: bool,
+    /// Reposts of a post that is filed are filed as well, and theirs, so many steps on, even if
+    /// their authors are out of reach.
+    pub repost_steps: u32,
+}
+
+/// What somebody did that brings them within reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Wrote a comment to a post, or in the conversation that a post began.
+    Commenters,
+    /// Repeated a post.
+    Reposters,
+    /// Liked a post.
+    Likers,
+    /// Wrote a post, or is an account, that is linked to a subject which is neither: a tag, a
+    /// search.
+    Authors,
 }
 
 /// The directions in which follow relations bring in new subjects.
@@ -66,6 +96,8 @@ pub struct FrontierRow {
     pub lane: Name,
     /// Visits that were completed.
     pub visits: u32,
+    /// When the last of them was made.
+    pub visited: Option<WorldTime>,
     pub due: WorldTime,
     /// The policy's memory of the subject, at most 64 bytes.
     pub state: Vec<u8>,
@@ -82,6 +114,8 @@ pub struct Cursor {
     pub digest: Name,
     /// Pages committed in this walk.
     pub pages: u32,
+    /// Items on them.
+    pub items: u32,
     pub state: CursorState,
     /// An earlier cursor of this walk against which later ones are compared (a walk in a circle
     /// comes back to it).
@@ -98,6 +132,16 @@ pub enum CursorState {
     /// The next page to ask for, in the definition's own form.
     Next(String),
     Complete,
+}
+
+/// A list that was walked from its beginning to its end, uncapped: relations that the walk did not
+/// show have vanished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sweep {
+    pub subject: Key,
+    pub walk: Walk,
+    /// When the walk began: only what was last seen before can have vanished.
+    pub started: WorldTime,
 }
 
 /// One row of the query log: one call that was made.
@@ -171,7 +215,7 @@ pub struct CommitReport {
     pub merged: Vec<(Key, Key)>,
     pub rows_new: u32,
     pub rows_changed: u32,
-    /// Depths still have to be handed on to neighbours; commit again to go on.
+    /// Depths still have to be handed on, or lists to be swept; commit again to go on.
     pub backlog: bool,
 }
 
@@ -181,6 +225,6 @@ pub struct Filed {
     pub subject: Key,
     pub robot: Name,
     pub lane: Name,
-    pub visits: u32,
+    pub visited: Option<WorldTime>,
     pub due: WorldTime,
 }

@@ -9,6 +9,7 @@ pub mod budget;
 pub mod catalogue;
 pub mod clock;
 pub mod commit;
+pub mod control;
 pub mod identity;
 pub mod link;
 pub mod merge;
@@ -26,8 +27,9 @@ pub use catalogue::{ColumnKind, Table};
 pub use clock::{ClockRate, ClockSpec, LimitTime, RealTime, WorldTime};
 pub use commit::{
     Commit, CommitReport, Cursor, CursorState, Discovery, Expansion, Filed, Follow, FrontierRow,
-    LogRow, RobotFiling, RunEnd, RunRecord, RunUpdate,
+    LogRow, RobotFiling, Role, RunEnd, RunRecord, RunUpdate, Sweep,
 };
+pub use control::{Control, ControlCommand};
 pub use identity::{Alias, Identity, Key, Reference};
 pub use link::{Link, LinkTable, List, Walk};
 pub use merge::{GroupState, Stamp};

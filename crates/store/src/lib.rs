@@ -16,7 +16,9 @@ pub use error::{StoreError, StoreErrorKind};
 pub use ledger::{Acquired, BudgetUsage, Carry, Closing, Ledger, Want};
 pub use sqlite::{OpenMode, SqliteStore};
 
-use kittiwake_model::{Commit, CommitReport, Cursor, FrontierRow, Identity, Key, Name, RunRecord};
+use kittiwake_model::{
+    Commit, CommitReport, Control, Cursor, FrontierRow, Identity, Key, Name, RunRecord, WorldTime,
+};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -30,13 +32,15 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// durable. The only way to write. Commits of concurrent callers are grouped.
     fn commit(&self, commits: Vec<Commit>) -> StoreFuture<'_, Vec<CommitReport>>;
 
-    /// The next `limit` frontier rows after `after`, in the order of (subject, robot): for
-    /// building the order index in bounded steps.
-    fn frontier(
-        &self,
-        after: Option<(Key, Name)>,
-        limit: usize,
-    ) -> StoreFuture<'_, Vec<FrontierRow>>;
+    /// The next subjects of a lane, in the order of (due, subject): the crawl holds only the near
+    /// future in memory and comes back for more.
+    fn due(&self, question: DueQuestion) -> StoreFuture<'_, Vec<Due>>;
+
+    /// How many subjects of a lane [`Self::due`] would give in all, counted up to `limit`.
+    fn waiting(&self, question: DueQuestion) -> StoreFuture<'_, u64>;
+
+    /// Commands after the one with this id, oldest first, at most a thousand.
+    fn controls(&self, after: i64) -> StoreFuture<'_, Vec<Control>>;
 
     /// Everything a visit needs to know of these tasks, in the same order; `None` for a task
     /// whose row is not there (any more).
@@ -49,6 +53,24 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     fn summary(&self) -> StoreFuture<'_, Summary>;
 }
 
+/// Which subjects of a lane are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueQuestion {
+    pub lane: Name,
+    /// Only those that come after this place in the order.
+    pub after: Option<(WorldTime, Key)>,
+    /// Only those that were not visited at this time or later.
+    pub not_visited_since: Option<WorldTime>,
+    pub limit: usize,
+}
+
+/// A subject's place in the order of its lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Due {
+    pub due: WorldTime,
+    pub subject: Key,
+}
+
 /// A task as it stands in the store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskRecord {
@@ -58,6 +80,8 @@ pub struct TaskRecord {
     pub identity: Identity,
     /// The subject's cursors, of all queries.
     pub cursors: Vec<Cursor>,
+    /// The subject, or the author of the post that it is, asks not to be collected.
+    pub opted_out: bool,
 }
 
 /// What is in a store, counted.
