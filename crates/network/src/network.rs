@@ -4,7 +4,7 @@ use crate::budget::LimitHeaders;
 use crate::expression::Expression;
 use crate::seed::SeedRule;
 use crate::shape::{Node, Shape, ShapeId};
-use kittiwake_model::{BudgetRule, LinkTable, List, Name, OutcomeCode};
+use kittiwake_model::{Alias, BudgetRule, Identity, LinkTable, List, Name, OutcomeCode, Role};
 use std::fmt;
 use url::Url;
 
@@ -19,6 +19,8 @@ pub struct Network {
     pub(crate) text: String,
     /// The one address of the network; `None` when there are many hosts.
     pub(crate) address: Option<Url>,
+    /// The type of the host itself, when the host is a subject.
+    pub(crate) host_kind: Option<Name>,
     pub(crate) types: Vec<Type>,
     pub(crate) shapes: Vec<Shape>,
     pub(crate) queries: Vec<Query>,
@@ -178,6 +180,18 @@ pub struct Robot {
     /// The type of its subjects.
     pub kind: Name,
     pub steps: Vec<Step>,
+    /// Robots whose finds it lives on.
+    pub needs: Vec<Name>,
+    /// Runs only when it is named.
+    pub is_optional: bool,
+    /// A subject whose column of this name holds 0 is not visited.
+    pub unless_zero: Option<Name>,
+    /// Being described counts as the first visit.
+    pub begins_visited: bool,
+    /// Reposts of its subjects become its subjects too, so many steps on.
+    pub repost_steps: u32,
+    /// Whom its finds bring within reach.
+    pub brings: Vec<Role>,
 }
 
 /// One query of a robot.
@@ -187,6 +201,9 @@ pub struct Step {
     /// The direction of follow relations that it walks; a crawl may leave one out.
     pub list: Option<List>,
 }
+
+/// The alias by which a host is known before it has told its own name.
+const HOST_ALIAS: &str = "address";
 
 /// Why a host cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -287,6 +304,22 @@ impl Network {
         let url = Url::parse(&format!("https://{host}")).map_err(|_| malformed())?;
         url.host_str().ok_or_else(malformed)?;
         Ok(url)
+    }
+
+    /// The host itself as a subject, if the definition makes it one.
+    pub fn host_identity(&self, host: &str) -> Option<Identity> {
+        let kind = self.host_kind.clone()?;
+        Some(Identity {
+            network: self.name.clone(),
+            kind,
+            canonical: None,
+            aliases: vec![Alias {
+                name: HOST_ALIAS.into(),
+                id: host.to_owned(),
+                host: String::new(),
+                movable: true,
+            }],
+        })
     }
 
     pub(crate) fn find_type(&self, kind: &str) -> Option<&Type> {

@@ -12,7 +12,8 @@ pub(crate) struct SeedRule {
     /// The pattern as it was written.
     pub(crate) text: String,
     pub(crate) kind: Name,
-    pub(crate) alias: AliasReference,
+    /// Which alias the value is; without one it is the canonical id.
+    pub(crate) alias: Option<AliasReference>,
     pub(crate) value: Vec<Piece>,
 }
 
@@ -75,21 +76,7 @@ impl Network {
             if !is_id(&id) {
                 break;
             }
-            return Ok(Identity {
-                network: self.name.clone(),
-                kind: rule.kind.clone(),
-                canonical: None,
-                aliases: vec![Alias {
-                    name: rule.alias.name.clone(),
-                    id,
-                    host: if rule.alias.is_host_scoped {
-                        host.to_owned()
-                    } else {
-                        String::new()
-                    },
-                    movable: rule.alias.is_movable,
-                }],
-            });
+            return Ok(rule.identity(self.name.clone(), id, host));
         }
         Err(SeedError::Unknown {
             seed: shorten(text),
@@ -104,6 +91,31 @@ impl Network {
     }
 }
 
+impl SeedRule {
+    fn identity(&self, network: Name, id: String, host: &str) -> Identity {
+        let mut identity = Identity {
+            network,
+            kind: self.kind.clone(),
+            canonical: None,
+            aliases: Vec::new(),
+        };
+        match &self.alias {
+            None => identity.canonical = Some(id),
+            Some(alias) => identity.aliases.push(Alias {
+                name: alias.name.clone(),
+                id,
+                host: if alias.is_host_scoped {
+                    host.to_owned()
+                } else {
+                    String::new()
+                },
+                movable: alias.is_movable,
+            }),
+        }
+        identity
+    }
+}
+
 fn shorten(text: &str) -> String {
     text.chars().take(80).collect()
 }
@@ -114,10 +126,15 @@ fn fill(pieces: &[Piece], found: &[(&str, &str)], host: &str) -> Option<String> 
         match piece {
             Piece::Text(text) => out.push_str(text),
             Piece::Placeholder(name) => {
-                let value = found.iter().find(|(known, _)| known == name);
+                let (wanted, is_folded) = match name.strip_suffix(":lower") {
+                    Some(wanted) => (wanted, true),
+                    None => (name.as_str(), false),
+                };
+                let value = found.iter().find(|(known, _)| *known == wanted);
                 match value {
+                    Some((_, value)) if is_folded => out.push_str(&value.to_lowercase()),
                     Some((_, value)) => out.push_str(value),
-                    None if name == "host" && !host.is_empty() => out.push_str(host),
+                    None if wanted == "host" && !host.is_empty() => out.push_str(host),
                     None => return None,
                 }
             }
@@ -128,6 +145,7 @@ fn fill(pieces: &[Piece], found: &[(&str, &str)], host: &str) -> Option<String> 
 
 /// What the placeholders of a pattern stand for in `text`, if the whole of it fits. A placeholder
 /// takes at least one character, and no `/`, `@`, `?`, `#` or space; that makes the match unique.
+/// One that ends in `:any` takes all that is left, whatever it is.
 fn match_pattern<'p, 't>(pattern: &'p [Piece], text: &'t str) -> Option<Vec<(&'p str, &'t str)>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -140,6 +158,14 @@ fn match_pattern<'p, 't>(pattern: &'p [Piece], text: &'t str) -> Option<Vec<(&'p
                     return None;
                 }
                 rest = &rest[literal.len()..];
+            }
+            Piece::Placeholder(name) if name.ends_with(":any") => {
+                let name = name.trim_end_matches(":any");
+                if rest.trim().is_empty() {
+                    return None;
+                }
+                found.push((name, rest.trim()));
+                rest = "";
             }
             Piece::Placeholder(name) => {
                 let stops = |character: char| {

@@ -16,7 +16,7 @@ pub(super) const TOP: &[&str] = &[
     "seeds",
     "errors",
 ];
-pub(super) const HOST: &[&str] = &["kind", "address"];
+pub(super) const HOST: &[&str] = &["kind", "address", "type"];
 pub(super) const LIMIT_HEADERS: &[&str] = &["limit", "remaining", "reset", "reset_format"];
 pub(super) const BUDGET: &[&str] = &[
     "scope",
@@ -74,7 +74,19 @@ pub(super) const PAGE: &[&str] = &["style", "size_parameter", "size", "order"];
 pub(super) const INCREMENTAL: &[&str] = &["parameter", "alias", "short_page_ends"];
 pub(super) const SELECT: &[&str] = &["at", "as", "shape", "is_subject", "link"];
 pub(super) const SELECT_LINK: &[&str] = &["kind", "from", "to", "table"];
-pub(super) const ROBOT: &[&str] = &["name", "title", "description", "subject", "steps"];
+pub(super) const ROBOT: &[&str] = &[
+    "name",
+    "title",
+    "description",
+    "subject",
+    "steps",
+    "needs",
+    "optional",
+    "unless_zero",
+    "begins_visited",
+    "repost_steps",
+    "brings",
+];
 pub(super) const STEP: &[&str] = &["query", "follow"];
 pub(super) const SEED: &[&str] = &["pattern", "type", "alias", "value"];
 pub(super) const ERROR: &[&str] = &["status", "match", "outcome", "reason", "subject", "query"];

@@ -74,6 +74,7 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
     let types = types::read_types(&top, &query_names);
     let queries = queries::read_queries(&top, &types, &budgets);
     let robots = visits::read_robots(&top, &types, &queries);
+    let host_kind = read_host_kind(&top, &types);
     let seeds = visits::read_seeds(&top, &types);
     let errors = visits::read_errors(&top, &types, &queries);
     types::check_resolve(&top, &types, &queries);
@@ -94,6 +95,7 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
         digest: hex_of(&Sha256::digest(text.as_bytes())),
         text: text.to_owned(),
         address,
+        host_kind,
         types: types.kinds,
         shapes: types.shapes,
         queries,
@@ -163,6 +165,15 @@ fn read_host(top: &Section<'_, '_>) -> Option<Url> {
             None
         }
     }
+}
+
+/// The type of the host itself.
+fn read_host_kind(top: &Section<'_, '_>, types: &types::Types) -> Option<Name> {
+    let host = top.table("host")?;
+    if !host.has("type") {
+        return None;
+    }
+    types.kind_at(&host, "type")
 }
 
 fn read_verified_on(top: &Section<'_, '_>) -> String {

@@ -259,6 +259,9 @@ pub(super) fn read_pick(
     {
         return Some(builder.pick_lower_case(&paths));
     }
+    if let Some(signs) = parse_signs(&text.value) {
+        return Some(builder.pick_signs(signs));
+    }
     match Expression::compile(&text.value) {
         Ok(expression) => Some(builder.pick_expression(expression)),
         Err(fault) => {
@@ -266,6 +269,22 @@ pub(super) fn read_pick(
             None
         }
     }
+}
+
+/// `.a == true or .b == false`: comparisons of plain paths with truth values, joined by `or`.
+fn parse_signs(text: &str) -> Option<Vec<(Path, bool)>> {
+    text.split(" or ")
+        .map(|part| {
+            let (path, value) = part.split_once("==")?;
+            let sign = match value.trim() {
+                "true" => true,
+                "false" => false,
+                _ => return None,
+            };
+            let path = parse_path(path.trim())?;
+            (!path.each && !path.keys.is_empty()).then_some((path, sign))
+        })
+        .collect()
 }
 
 pub(super) fn report_expression(

@@ -7,7 +7,10 @@ use super::{checked_name, keys};
 use crate::expression::Expression;
 use crate::network::{ErrorRule, Query, Robot, Step};
 use crate::seed::{Piece, SeedRule, parse_template};
-use kittiwake_model::Name;
+use kittiwake_model::{ColumnKind, Name, Role};
+
+/// Steps along reposts of reposts, at the most.
+const REPOST_STEPS_MAX: u32 = 9;
 
 pub(super) fn read_robots(top: &Section<'_, '_>, types: &Types, queries: &[Query]) -> Vec<Robot> {
     let mut robots: Vec<Robot> = Vec::new();
@@ -29,12 +32,83 @@ pub(super) fn read_robots(top: &Section<'_, '_>, types: &Types, queries: &[Query
         robots.push(Robot {
             title: text("title").unwrap_or_else(|| name.to_string()),
             description: text("description").unwrap_or_default(),
+            unless_zero: read_unless_zero(&section, types, &kind),
+            is_optional: section.boolean("optional").unwrap_or(false),
+            begins_visited: section.boolean("begins_visited").unwrap_or(false),
+            repost_steps: section
+                .number("repost_steps", 0..=REPOST_STEPS_MAX)
+                .unwrap_or(0),
+            brings: read_brings(&section),
+            needs: Vec::new(),
             name,
             kind,
             steps,
         });
     }
+    read_needs(top, &mut robots);
     robots
+}
+
+/// Robots that a robot lives on; they may stand before or behind it.
+fn read_needs(top: &Section<'_, '_>, robots: &mut [Robot]) {
+    let names: Vec<Name> = robots.iter().map(|robot| robot.name.clone()).collect();
+    for section in top.tables("robots") {
+        let Some(own) = section.text("name") else {
+            continue;
+        };
+        let mut needs = Vec::new();
+        for word in section.texts("needs").unwrap_or_default() {
+            match names.iter().find(|name| ***name == *word.value) {
+                Some(name) if **name != *own.value => needs.push(name.clone()),
+                _ => {
+                    let others = names.iter().filter(|name| ***name != *own.value);
+                    let known: Vec<&str> = others.map(|name| &**name).collect();
+                    section.unknown_word(&word, "another robot", &known);
+                }
+            }
+        }
+        if let Some(robot) = robots.iter_mut().find(|robot| *robot.name == *own.value) {
+            robot.needs = needs;
+        }
+    }
+}
+
+/// A column of the subjects' table that counts what the robot would ask for.
+fn read_unless_zero(section: &Section<'_, '_>, types: &Types, kind: &str) -> Option<Name> {
+    let text = section.text("unless_zero")?;
+    let table = types.outline(kind)?.table?;
+    let counts = table.columns().iter();
+    let known: Vec<&str> = counts
+        .filter(|column| column.kind == ColumnKind::Integer)
+        .map(|column| column.name)
+        .collect();
+    if !known.contains(&text.value.as_str()) {
+        section.unknown_word(&text, "a count of the subject", &known);
+        return None;
+    }
+    Some(text.value.into())
+}
+
+fn read_brings(section: &Section<'_, '_>) -> Vec<Role> {
+    const ROLES: &[(&str, Role)] = &[
+        ("commenters", Role::Commenters),
+        ("reposters", Role::Reposters),
+        ("likers", Role::Likers),
+        ("authors", Role::Authors),
+    ];
+    let mut brings = Vec::new();
+    for word in section.texts("brings").unwrap_or_default() {
+        match ROLES.iter().find(|(name, _)| *name == word.value) {
+            Some((_, role)) => brings.push(*role),
+            None => {
+                let known: Vec<&str> = ROLES.iter().map(|(name, _)| *name).collect();
+                section.unknown_word(&word, "`brings`", &known);
+            }
+        }
+    }
+    brings.sort_unstable();
+    brings.dedup();
+    brings
 }
 
 fn read_steps(section: &Section<'_, '_>, queries: &[Query], kind: Option<&str>) -> Vec<Step> {
@@ -91,12 +165,15 @@ pub(super) fn read_seeds(top: &Section<'_, '_>, types: &Types) -> Vec<SeedRule> 
         let pattern = section.need_text("pattern", "pattern = \"@{name}@{host}\"");
         let value = section.need_text("value", "value = \"{name}@{host}\"");
         let kind = types.kind_at(&section, "type");
-        if !section.has("alias") {
-            section.missing("alias", "alias = \"handle\"");
-        }
         let alias = kind
             .as_ref()
             .and_then(|kind| types.alias_at(&section, "alias", kind));
+        let is_canonical = kind
+            .as_ref()
+            .is_some_and(|kind| !section.has("alias") && types.has_canonical(kind));
+        if !section.has("alias") && !is_canonical && kind.is_some() {
+            section.missing("alias", "alias = \"handle\"");
+        }
         let (Some(pattern), Some(value)) = (pattern, value) else {
             continue;
         };
@@ -106,7 +183,7 @@ pub(super) fn read_seeds(top: &Section<'_, '_>, types: &Types) -> Vec<SeedRule> 
             continue;
         };
         check_value(&section, &pattern_pieces, &value_pieces, &value);
-        if let (Some(kind), Some(alias)) = (kind, alias) {
+        if let (Some(kind), true) = (kind, alias.is_some() || is_canonical) {
             rules.push(SeedRule {
                 pattern: pattern_pieces,
                 text: pattern.value,
@@ -141,10 +218,15 @@ fn check_value(
     text: &Placed<String>,
 ) {
     for piece in value {
-        if let Piece::Placeholder(name) = piece
-            && name != "host"
-            && !pattern.contains(piece)
-        {
+        let Piece::Placeholder(placeholder) = piece else {
+            continue;
+        };
+        let name = placeholder.strip_suffix(":lower").unwrap_or(placeholder);
+        let is_in_pattern = pattern.iter().any(|piece| match piece {
+            Piece::Placeholder(known) => known.strip_suffix(":any").unwrap_or(known) == name,
+            Piece::Text(_) => false,
+        });
+        if name != "host" && !is_in_pattern {
             let message = format!("the pattern has no placeholder `{{{name}}}`");
             section.report(
                 &text.span,

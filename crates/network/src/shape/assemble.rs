@@ -221,6 +221,7 @@ impl<'n, 'de> Reader<'n, 'de> {
         match pick {
             Pick::Slots(places) => pick_slot(places, slots).map(Cow::Borrowed),
             Pick::LowerCase(places) => pick_slot(places, slots).map(lower_case),
+            Pick::Signs(signs) => read_signs(signs, slots),
             Pick::Expression {
                 expression,
                 inputs,
@@ -415,6 +416,21 @@ fn pick_slot<'de>(places: &[u32], slots: &Slots<'de>) -> Option<&'de str> {
         }
     }
     found
+}
+
+/// Whether one of the signs is given; `None` when none of the keys is there.
+fn read_signs(signs: &[(u32, bool)], slots: &Slots<'_>) -> Option<Cow<'static, str>> {
+    let mut is_observed = false;
+    for (slot, sign) in signs {
+        let Some(raw) = slots[*slot as usize] else {
+            continue;
+        };
+        is_observed = true;
+        if raw.trim() == if *sign { "true" } else { "false" } {
+            return Some(Cow::Borrowed("true"));
+        }
+    }
+    is_observed.then_some(Cow::Borrowed("false"))
 }
 
 /// A string in lower case; what is no string stays, and is refused where it is used.

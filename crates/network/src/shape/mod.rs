@@ -64,6 +64,9 @@ pub(crate) enum Pick {
     Slots(Vec<u32>),
     /// The same, in lower case: `.name | ascii_downcase` is too common to be left to jaq.
     LowerCase(Vec<u32>),
+    /// Whether any of these slots holds this very truth value: `.a == true or .b == false`, which
+    /// stands in every account and must not cost a run of jaq each.
+    Signs(Vec<(u32, bool)>),
     Expression {
         expression: Arc<Expression>,
         /// The keys of the object that it looks at.
@@ -177,6 +180,16 @@ impl TreeBuilder {
             Pick::Slots(places) => Pick::LowerCase(places),
             other => other,
         }
+    }
+
+    /// `.noindex == true or .indexable == false`.
+    pub(crate) fn pick_signs(&mut self, signs: Vec<(Path, bool)>) -> Pick {
+        let slots = signs.into_iter().map(|(path, sign)| {
+            let slot = self.slot(&path.keys);
+            self.note(path, ReadDepth::Value);
+            (slot, sign)
+        });
+        Pick::Signs(slots.collect())
     }
 
     pub(crate) fn pick_expression(&mut self, expression: Expression) -> Pick {
