@@ -2,13 +2,13 @@
 //!
 //! Knows: lanes, due times, leases, and the policies that turn what a visit found into the time of
 //! the next one. Synchronous and deterministic: the clock is an argument.
-//! Does not know: stores, sockets, networks or threads. The frontier here is an index derived from
-//! the store's table; it may be thrown away at any time.
+//! Does not know: stores, sockets, networks or threads. The frontier here is the near future of the
+//! store's table; it may be thrown away at any time.
 
 pub mod order;
 pub mod policy;
 mod queue;
 
-pub use order::{HeapIndex, OrderedIndex};
+pub use order::{Place, SortedIndex};
 pub use policy::{Policy, RoundRobin, Shared, State, Visit};
-pub use queue::{Frontier, Lease};
+pub use queue::{Back, Frontier, Lease, Wanted};

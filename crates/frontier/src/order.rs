@@ -1,77 +1,66 @@
 //! The due order: which subject of a lane is next.
 
 use kittiwake_model::{Key, WorldTime};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
-/// The subjects of one lane, by due time, then by key (which is the order of discovery).
-pub trait OrderedIndex: Send + std::fmt::Debug {
-    /// Files a subject, or moves it if it is filed already.
-    fn insert(&mut self, subject: Key, due: WorldTime);
+/// A subject's place in the order: by due time, then by key, which is the order of discovery.
+pub type Place = (WorldTime, Key);
 
-    fn remove(&mut self, subject: Key);
-
-    /// The earliest subject, without taking it.
-    fn first(&mut self) -> Option<(WorldTime, Key)>;
-
-    /// Takes the earliest subject if it is due.
-    fn pop_due(&mut self, now: WorldTime) -> Option<Key>;
-
-    fn len(&self) -> usize;
-
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// A heap in memory. An entry that was moved leaves its old place behind; such a stale place is
-/// known by its time and skipped when it comes up.
+/// Subjects in due order, in memory. Whoever holds one bounds it: the last can be taken out as
+/// well as the first.
 #[derive(Debug, Default)]
-pub struct HeapIndex {
-    heap: BinaryHeap<Reverse<(WorldTime, Key)>>,
+pub struct SortedIndex {
+    places: BTreeSet<Place>,
     filed: HashMap<Key, WorldTime>,
 }
 
-impl HeapIndex {
-    fn drop_stale(&mut self) {
-        while let Some(Reverse((due, subject))) = self.heap.peek() {
-            if self.filed.get(subject) == Some(due) {
-                return;
-            }
-            self.heap.pop();
+impl SortedIndex {
+    /// Files a subject, or moves it if it is filed already.
+    pub fn insert(&mut self, subject: Key, due: WorldTime) {
+        if let Some(before) = self.filed.insert(subject, due) {
+            self.places.remove(&(before, subject));
+        }
+        self.places.insert((due, subject));
+    }
+
+    pub fn remove(&mut self, subject: Key) {
+        if let Some(due) = self.filed.remove(&subject) {
+            self.places.remove(&(due, subject));
         }
     }
-}
 
-impl OrderedIndex for HeapIndex {
-    fn insert(&mut self, subject: Key, due: WorldTime) {
-        if self.filed.insert(subject, due) == Some(due) {
-            return;
-        }
-        self.heap.push(Reverse((due, subject)));
+    pub fn contains(&self, subject: Key) -> bool {
+        self.filed.contains_key(&subject)
     }
 
-    fn remove(&mut self, subject: Key) {
-        self.filed.remove(&subject);
+    /// The earliest subject, without taking it.
+    pub fn first(&self) -> Option<Place> {
+        self.places.first().copied()
     }
 
-    fn first(&mut self) -> Option<(WorldTime, Key)> {
-        self.drop_stale();
-        self.heap.peek().map(|Reverse(entry)| *entry)
-    }
-
-    fn pop_due(&mut self, now: WorldTime) -> Option<Key> {
+    /// Takes the earliest subject if it is due.
+    pub fn pop_due(&mut self, now: WorldTime) -> Option<Key> {
         let (due, subject) = self.first()?;
         if due > now {
             return None;
         }
-        self.heap.pop();
-        self.filed.remove(&subject);
+        self.remove(subject);
         Some(subject)
     }
 
-    fn len(&self) -> usize {
-        self.filed.len()
+    /// Takes the latest subject.
+    pub fn pop_last(&mut self) -> Option<Place> {
+        let place = self.places.pop_last()?;
+        self.filed.remove(&place.1);
+        Some(place)
+    }
+
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
     }
 }
 
@@ -79,13 +68,13 @@ impl OrderedIndex for HeapIndex {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeSet;
 
     #[derive(Debug, Clone)]
     enum Step {
         Insert(i64, i64),
         Remove(i64),
         Pop(i64),
+        PopLast,
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -93,20 +82,21 @@ mod tests {
             (0_i64..8, 0_i64..8).prop_map(|(subject, due)| Step::Insert(subject, due)),
             (0_i64..8).prop_map(Step::Remove),
             (0_i64..8).prop_map(Step::Pop),
+            Just(Step::PopLast),
         ]
     }
 
     proptest! {
         #[test]
-        fn the_heap_agrees_with_a_sorted_set(steps in prop::collection::vec(step(), 0..60)) {
-            let mut index = HeapIndex::default();
-            let mut model: BTreeSet<(WorldTime, Key)> = BTreeSet::new();
+        fn the_index_agrees_with_a_sorted_list(steps in prop::collection::vec(step(), 0..60)) {
+            let mut index = SortedIndex::default();
+            let mut model: Vec<Place> = Vec::new();
             for step in steps {
                 match step {
                     Step::Insert(subject, due) => {
                         index.insert(Key(subject), WorldTime(due));
                         model.retain(|(_, key)| *key != Key(subject));
-                        model.insert((WorldTime(due), Key(subject)));
+                        model.push((WorldTime(due), Key(subject)));
                     }
                     Step::Remove(subject) => {
                         index.remove(Key(subject));
@@ -114,12 +104,12 @@ mod tests {
                     }
                     Step::Pop(now) => {
                         let expected = model.first().copied().filter(|(due, _)| due.0 <= now);
-                        if let Some(entry) = expected {
-                            model.remove(&entry);
-                        }
+                        model.retain(|place| Some(*place) != expected);
                         prop_assert_eq!(index.pop_due(WorldTime(now)), expected.map(|(_, key)| key));
                     }
+                    Step::PopLast => prop_assert_eq!(index.pop_last(), model.pop()),
                 }
+                model.sort_unstable();
                 prop_assert_eq!(index.len(), model.len());
                 prop_assert_eq!(index.first(), model.first().copied());
             }

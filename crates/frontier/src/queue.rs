@@ -1,8 +1,17 @@
 //! Lanes and leases: the frontier as the engine uses it.
+//!
+//! A lane is a circular queue of which only the beginning is in memory: the store has all of it.
+//! Everything up to the lane's **horizon** is in memory or leased; what lies beyond is fetched in
+//! batches when memory runs low ([`Frontier::wanted`], [`Frontier::refill`]) and never all at
+//! once. A visited subject was written back to the store with its visit; it comes to memory again
+//! only when the horizon reaches it.
 
-use crate::order::{HeapIndex, OrderedIndex};
+use crate::order::{Place, SortedIndex};
 use kittiwake_model::{Key, Name, WorldTime};
 use std::collections::{BTreeMap, HashSet};
+
+/// Subjects of one lane that memory holds at most, besides those that are leased.
+const NEAR_MAX: usize = 2_048;
 
 /// A subject that a visit works on. Leases live in memory: a crash gives them all back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,25 +20,142 @@ pub struct Lease {
     pub subject: Key,
 }
 
-/// All lanes of a crawl. A lane that has to wait blocks no other.
-#[derive(Debug, Default)]
-pub struct Frontier {
-    lanes: BTreeMap<Name, Lane>,
+/// Where a subject goes when its lease ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Back {
+    /// To its place in the queue; the store has the same time.
+    To(WorldTime),
+    /// To be tried again: the store does not know of it and still has the old time.
+    Again(WorldTime),
+    /// Nowhere: this crawl is done with it.
+    Out,
 }
 
-#[derive(Debug, Default)]
+/// What a lane needs from the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// Everything up to this place is here.
+    pub after: Option<Place>,
+    pub limit: usize,
+}
+
+/// How far memory reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Horizon {
+    /// Nothing was fetched yet.
+    Nothing,
+    /// Every place up to this one is in memory or leased.
+    UpTo(Place),
+    /// Everything there is.
+    All,
+}
+
+/// All lanes of a crawl. A lane that has to wait blocks no other.
+#[derive(Debug)]
+pub struct Frontier {
+    lanes: BTreeMap<Name, Lane>,
+    near_max: usize,
+}
+
+#[derive(Debug)]
 struct Lane {
-    order: HeapIndex,
+    near: SortedIndex,
+    /// Those to be tried again, apart from the order of the store.
+    again: SortedIndex,
     leased: HashSet<Key>,
+    horizon: Horizon,
+}
+
+impl Lane {
+    fn new() -> Self {
+        Self {
+            near: SortedIndex::default(),
+            again: SortedIndex::default(),
+            leased: HashSet::new(),
+            horizon: Horizon::Nothing,
+        }
+    }
+
+    fn is_near(&self, place: Place) -> bool {
+        match self.horizon {
+            Horizon::Nothing => false,
+            Horizon::UpTo(last) => place <= last,
+            Horizon::All => true,
+        }
+    }
+
+    /// Takes in a place of the store, unless it lies beyond the horizon or is being worked on.
+    fn insert(&mut self, (due, subject): Place, near_max: usize) {
+        if self.leased.contains(&subject) || self.again.contains(subject) {
+            return;
+        }
+        if !self.is_near((due, subject)) {
+            // It may have moved from a place that was near.
+            self.near.remove(subject);
+            return;
+        }
+        self.near.insert(subject, due);
+        while self.near.len() > near_max {
+            if let Some((due, Key(subject))) = self.near.pop_last() {
+                // Places are whole numbers: nothing lies between this one and the one before.
+                self.horizon = Horizon::UpTo((due, Key(subject.saturating_sub(1))));
+            }
+        }
+    }
+}
+
+impl Default for Frontier {
+    fn default() -> Self {
+        Self::holding(NEAR_MAX)
+    }
 }
 
 impl Frontier {
-    /// Files a subject, or moves it. A subject that is leased stays out: whoever holds the lease
-    /// decides when it is due again.
+    /// A frontier that holds so many subjects of every lane in memory.
+    pub fn holding(near_max: usize) -> Self {
+        Self {
+            lanes: BTreeMap::new(),
+            near_max: near_max.max(1),
+        }
+    }
+
+    fn lane(&mut self, lane: &Name) -> &mut Lane {
+        self.lanes.entry(lane.clone()).or_insert_with(Lane::new)
+    }
+
+    /// Takes note of a subject that the store has filed or moved. A subject that is leased stays
+    /// out: whoever holds the lease decides when it is due again.
     pub fn file(&mut self, lane: &Name, subject: Key, due: WorldTime) {
-        let lane = self.lanes.entry(lane.clone()).or_default();
-        if !lane.leased.contains(&subject) {
-            lane.order.insert(subject, due);
+        let near_max = self.near_max;
+        self.lane(lane).insert((due, subject), near_max);
+    }
+
+    /// What the lane needs from the store, if it runs low.
+    pub fn wanted(&mut self, lane: &Name) -> Option<Wanted> {
+        let near_max = self.near_max;
+        let lane = self.lane(lane);
+        if lane.horizon == Horizon::All || lane.near.len() > near_max / 4 {
+            return None;
+        }
+        Some(Wanted {
+            after: match lane.horizon {
+                Horizon::UpTo(last) => Some(last),
+                Horizon::Nothing | Horizon::All => None,
+            },
+            limit: near_max - lane.near.len(),
+        })
+    }
+
+    /// Takes in what the store gave for [`Self::wanted`]: fewer than were asked for are the last.
+    pub fn refill(&mut self, lane: &Name, wanted: Wanted, places: &[Place]) {
+        let near_max = self.near_max;
+        let lane = self.lane(lane);
+        lane.horizon = match places.last() {
+            Some(last) if places.len() >= wanted.limit => Horizon::UpTo(*last),
+            _ => Horizon::All,
+        };
+        for place in places {
+            lane.insert(*place, near_max);
         }
     }
 
@@ -40,7 +166,15 @@ impl Frontier {
         };
         let mut leases = Vec::new();
         while leases.len() < count {
-            let Some(subject) = entry.order.pop_due(now) else {
+            let again = entry.again.first();
+            let is_again =
+                again.is_some_and(|place| entry.near.first().is_none_or(|near| place < near));
+            let index = if is_again {
+                &mut entry.again
+            } else {
+                &mut entry.near
+            };
+            let Some(subject) = index.pop_due(now) else {
                 break;
             };
             entry.leased.insert(subject);
@@ -52,67 +186,159 @@ impl Frontier {
         leases
     }
 
-    /// Ends a lease; with a time, the subject is filed again.
-    pub fn release(&mut self, lane: &Name, subject: Key, due: Option<WorldTime>) {
+    /// Ends a lease.
+    pub fn release(&mut self, lane: &Name, subject: Key, back: Back) {
+        let near_max = self.near_max;
         let Some(entry) = self.lanes.get_mut(lane) else {
             return;
         };
         entry.leased.remove(&subject);
-        if let Some(due) = due {
-            entry.order.insert(subject, due);
+        match back {
+            Back::To(due) => entry.insert((due, subject), near_max),
+            Back::Again(due) => entry.again.insert(subject, due),
+            Back::Out => {}
         }
     }
 
     /// Forgets a subject that became part of another.
     pub fn forget(&mut self, subject: Key) {
         for lane in self.lanes.values_mut() {
-            lane.order.remove(subject);
+            lane.near.remove(subject);
+            lane.again.remove(subject);
         }
     }
 
-    pub fn lanes(&self) -> impl Iterator<Item = &Name> {
-        self.lanes.keys()
+    /// When the next subject of a lane is due, as far as memory knows.
+    pub fn next_due(&self, lane: &Name) -> Option<WorldTime> {
+        let lane = self.lanes.get(lane)?;
+        let places = [lane.near.first(), lane.again.first()];
+        places.into_iter().flatten().map(|(due, _)| due).min()
     }
 
-    /// When the next subject of a lane is due.
-    pub fn next_due(&mut self, lane: &Name) -> Option<WorldTime> {
-        self.lanes.get_mut(lane)?.order.first().map(|(due, _)| due)
+    /// Whether a lane has nobody left to lease, in memory or in the store.
+    pub fn is_empty(&self, lane: &Name) -> bool {
+        self.lanes.get(lane).is_some_and(|lane| {
+            lane.near.is_empty() && lane.again.is_empty() && lane.horizon == Horizon::All
+        })
     }
 
-    /// Subjects that are filed and not leased.
-    pub fn waiting(&self) -> usize {
-        self.lanes.values().map(|lane| lane.order.len()).sum()
+    /// Subjects in memory that are not leased.
+    pub fn near(&self, lane: &Name) -> usize {
+        self.lanes
+            .get(lane)
+            .map_or(0, |lane| lane.near.len() + lane.again.len())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    const LANE: &str = "net/host/profiles";
+
+    fn lane() -> Name {
+        LANE.into()
+    }
+
+    /// A frontier that has everything there is.
+    fn whole() -> Frontier {
+        let mut frontier = Frontier::default();
+        for lane in [lane(), "a".into(), "b".into()] {
+            let wanted = frontier.wanted(&lane).unwrap();
+            frontier.refill(&lane, wanted, &[]);
+        }
+        frontier
+    }
 
     #[test]
     fn a_leased_subject_is_not_handed_out_twice() {
-        let mut frontier = Frontier::default();
-        let lane: Name = "net/host/profiles".into();
-        frontier.file(&lane, Key(1), WorldTime(5));
-        frontier.file(&lane, Key(2), WorldTime(9));
-        let leases = frontier.lease(&lane, WorldTime(5), 10);
-        assert_eq!(
-            leases.iter().map(|lease| lease.subject).collect::<Vec<_>>(),
-            [Key(1)]
-        );
-        frontier.file(&lane, Key(1), WorldTime(0));
-        assert!(frontier.lease(&lane, WorldTime(5), 10).is_empty());
-        frontier.release(&lane, Key(1), Some(WorldTime(7)));
-        assert_eq!(frontier.next_due(&lane), Some(WorldTime(7)));
-        assert_eq!(frontier.waiting(), 2);
+        let mut frontier = whole();
+        frontier.file(&lane(), Key(1), WorldTime(5));
+        frontier.file(&lane(), Key(2), WorldTime(9));
+        let leases = frontier.lease(&lane(), WorldTime(5), 10);
+        let subjects: Vec<_> = leases.iter().map(|lease| lease.subject).collect();
+        assert_eq!(subjects, [Key(1)]);
+        frontier.file(&lane(), Key(1), WorldTime(0));
+        assert!(frontier.lease(&lane(), WorldTime(5), 10).is_empty());
+        frontier.release(&lane(), Key(1), Back::To(WorldTime(7)));
+        assert_eq!(frontier.next_due(&lane()), Some(WorldTime(7)));
+        assert_eq!(frontier.near(&lane()), 2);
     }
 
     #[test]
     fn an_empty_lane_blocks_no_other() {
-        let mut frontier = Frontier::default();
+        let mut frontier = whole();
         frontier.file(&"a".into(), Key(1), WorldTime(100));
         frontier.file(&"b".into(), Key(1), WorldTime(0));
         assert!(frontier.lease(&"a".into(), WorldTime(1), 1).is_empty());
         assert_eq!(frontier.lease(&"b".into(), WorldTime(1), 1).len(), 1);
+    }
+
+    #[test]
+    fn what_is_tried_again_is_not_lost_beyond_the_horizon() {
+        let mut frontier = Frontier::holding(2);
+        let wanted = frontier.wanted(&lane()).unwrap();
+        let places = [(WorldTime(1), Key(1)), (WorldTime(2), Key(2))];
+        frontier.refill(&lane(), wanted, &places);
+        frontier.lease(&lane(), WorldTime(9), 1);
+        frontier.release(&lane(), Key(1), Back::Again(WorldTime(50)));
+        // The store still has it at 1, which lies before the horizon and is not read again.
+        assert_eq!(frontier.lease(&lane(), WorldTime(60), 5).len(), 2);
+    }
+
+    /// A store of one lane, and a crawl that visits everybody once.
+    fn visit_all(
+        near_max: usize,
+        stored: &mut BTreeMap<Key, WorldTime>,
+        late: &[(i64, i64)],
+    ) -> Vec<Key> {
+        let mut frontier = Frontier::holding(near_max);
+        let mut visited = Vec::new();
+        let mut late = late.iter();
+        for _ in 0..10_000 {
+            if let Some(wanted) = frontier.wanted(&lane()) {
+                let mut places: Vec<Place> = stored.iter().map(|(key, due)| (*due, *key)).collect();
+                places.sort_unstable();
+                places.retain(|place| {
+                    !visited.contains(&place.1) && wanted.after.is_none_or(|after| *place > after)
+                });
+                places.truncate(wanted.limit);
+                frontier.refill(&lane(), wanted, &places);
+            }
+            // Others are filed while it runs, anywhere in the order.
+            if let Some((key, due)) = late.next() {
+                stored.entry(Key(*key)).or_insert(WorldTime(*due));
+                let due = stored[&Key(*key)];
+                if !visited.contains(&Key(*key)) {
+                    frontier.file(&lane(), Key(*key), due);
+                }
+            } else if frontier.is_empty(&lane()) {
+                break;
+            }
+            for lease in frontier.lease(&lane(), WorldTime(i64::MAX), 2) {
+                visited.push(lease.subject);
+                frontier.release(&lane(), lease.subject, Back::Out);
+            }
+            assert!(frontier.near(&lane()) <= near_max);
+        }
+        visited
+    }
+
+    proptest! {
+        #[test]
+        fn a_small_memory_visits_everybody_once(
+            near_max in 1_usize..9,
+            stored in prop::collection::btree_map(0_i64..60, 0_i64..20, 0..40),
+            late in prop::collection::vec((0_i64..60, 0_i64..20), 0..30),
+        ) {
+            let mut stored: BTreeMap<Key, WorldTime> = stored
+                .into_iter()
+                .map(|(key, due)| (Key(key), WorldTime(due)))
+                .collect();
+            let mut visited = visit_all(near_max, &mut stored, &late);
+            visited.sort_unstable();
+            prop_assert_eq!(visited, stored.into_keys().collect::<Vec<_>>());
+        }
     }
 }

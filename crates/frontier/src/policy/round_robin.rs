@@ -16,10 +16,11 @@ impl Policy for RoundRobin {
         state.0 = visit.at.micros().to_be_bytes().to_vec();
     }
 
-    /// The time of the last visit itself: always reached, and in the order of the queue.
+    /// Just behind the last visit: always reached, and in the order of the queue. Where time stands
+    /// still it is not: a world in which nothing can change is visited once.
     fn due(&self, _shared: &Shared, state: &State, _price: f64, now: WorldTime) -> WorldTime {
         match <[u8; 8]>::try_from(state.bytes()) {
-            Ok(bytes) => WorldTime(i64::from_be_bytes(bytes)),
+            Ok(bytes) => WorldTime(i64::from_be_bytes(bytes)).plus_us(1),
             Err(_) => now,
         }
     }
@@ -45,8 +46,10 @@ mod tests {
         );
         let known = policy.due(&shared, &visited, 0.0, WorldTime(90));
         let newcomer = policy.due(&shared, &State::default(), 0.0, WorldTime(90));
-        assert_eq!(known, WorldTime(70));
+        assert_eq!(known, WorldTime(71));
         assert_eq!(newcomer, WorldTime(90));
         assert!(known < newcomer);
+        // Where time stands still, it is not due again.
+        assert!(known > WorldTime(70));
     }
 }
