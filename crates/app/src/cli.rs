@@ -1,7 +1,8 @@
 //! The command line.
 
-use crate::duration;
+use crate::{duration, history};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use kittiwake_engine::History;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,6 +30,12 @@ pub(crate) enum Command {
     Crawl(Box<CrawlArguments>),
     /// Show what a crawl file holds and how far the crawl is.
     Status(StatusArguments),
+    /// Let a running crawl, or one of its robots, send nothing more until it is resumed.
+    Pause(ControlArguments),
+    /// Let a paused crawl, or one of its robots, go on.
+    Resume(ControlArguments),
+    /// End a running crawl, or switch one of its robots off; everything is saved.
+    Stop(ControlArguments),
     /// Look at network definitions.
     #[command(subcommand)]
     Network(NetworkCommand),
@@ -44,6 +51,7 @@ pub(crate) enum Command {
 Examples:
   kittiwake crawl mastodon@mastodon.example alice --into alice.db --contact me@example.org
   kittiwake crawl mastodon@mastodon.example - --into all.db --depth 1 --until-idle < seeds.txt
+  kittiwake crawl mastodon@mastodon.example '#birds' search:gulls --into birds.db --calls 200
   kittiwake crawl mastodon --host http://127.0.0.1:3000 id:42 --into test.db --limits off
 
 The same command resumes. Seeds may be added and --depth may grow.
@@ -71,9 +79,22 @@ pub(crate) struct CrawlArguments {
     #[arg(long, value_enum, default_value_t = FollowChoice::Both)]
     pub follow: FollowChoice,
 
-    /// The robots to run, separated by commas; all of the network's by default.
+    /// The robots to run, separated by commas; by default all of the network's but those that are
+    /// dear (kittiwake network robots NAME lists them); all stands for every one.
     #[arg(long, value_delimiter = ',', value_name = "ROBOTS")]
     pub robots: Vec<String>,
+
+    /// Robots to switch off, separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "ROBOTS")]
+    pub without: Vec<String>,
+
+    /// How far back the first visit to a timeline goes: all, a number of posts, or since:DATE.
+    #[arg(long, value_name = "HISTORY", default_value = "all", value_parser = history::parse)]
+    pub history: History,
+
+    /// Visit those, too, who ask not to be indexed; the reason is kept in the run's record.
+    #[arg(long, value_name = "REASON")]
+    pub include_opted_out: Option<String>,
 
     /// The address to ask, instead of https://HOST.
     #[arg(long, value_name = "URL")]
@@ -98,6 +119,10 @@ pub(crate) struct CrawlArguments {
     /// Stop when every subject has been visited, instead of visiting them again.
     #[arg(long)]
     pub until_idle: bool,
+
+    /// Visit everybody once more, then stop; a round that was not completed is completed first.
+    #[arg(long, conflicts_with = "until_idle")]
+    pub again: bool,
 
     /// How many calls may be in flight at once.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -153,6 +178,22 @@ pub(crate) struct StatusArguments {
     pub json: bool,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kittiwake pause alice.db --robot comments
+  kittiwake resume alice.db
+  kittiwake stop alice.db")]
+pub(crate) struct ControlArguments {
+    /// The crawl's file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// Only this robot.
+    #[arg(long, value_name = "ROBOT")]
+    pub robot: Option<String>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum NetworkCommand {
     /// Check a definition and say what is wrong with it, with line and column.
@@ -164,6 +205,16 @@ pub(crate) enum NetworkCommand {
     /// List the shipped networks.
     #[command(after_help = "Example:\n  kittiwake network list --json")]
     List {
+        /// Print as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List a network's robots: what each visits, and whether it runs unless it is named.
+    #[command(after_help = "Example:\n  kittiwake network robots mastodon")]
+    Robots {
+        /// A shipped network or the path of a definition.
+        #[arg(value_name = "NAME")]
+        name: String,
         /// Print as JSON.
         #[arg(long)]
         json: bool,

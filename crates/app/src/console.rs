@@ -1,11 +1,17 @@
 //! The terminal: the only file that prints.
 #![expect(clippy::print_stderr, reason = "this is where printing lives")]
 
+use crate::progress;
 use kittiwake_engine::{Clock, Progress};
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+/// Longer lines are cut: terminals are at least about this wide, or wrap at their own risk.
+const LINE_CHARACTERS_MAX: usize = 160;
 
 /// Results go to standard output. A reader that has gone away is no failure of ours.
 pub(crate) fn output(text: &str) {
@@ -29,68 +35,51 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(crate::failure::code::USAGE))
 }
 
-/// Shows progress until it is dropped: one line that is rewritten on a terminal, plain lines now
-/// and then elsewhere.
+/// Shows progress until it is dropped: a block of lines that is rewritten on a terminal, plain
+/// lines now and then elsewhere.
 #[derive(Debug)]
-pub(crate) struct ProgressLine(tokio::task::JoinHandle<()>);
+pub(crate) struct ProgressLines(tokio::task::JoinHandle<()>, Arc<AtomicUsize>);
 
-impl ProgressLine {
+impl ProgressLines {
     pub(crate) fn start(progress: Arc<Progress>, clock: Clock) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let pause = Duration::from_secs(if terminal { 1 } else { 10 });
-        Self(tokio::spawn(async move {
+        let is_terminal = std::io::stderr().is_terminal();
+        let pause = Duration::from_secs(if is_terminal { 1 } else { 10 });
+        let drawn = Arc::new(AtomicUsize::new(0));
+        let lines = Arc::clone(&drawn);
+        let task = tokio::spawn(async move {
             let started = Instant::now();
             loop {
                 tokio::time::sleep(pause).await;
-                let line = line(&progress, &clock, started.elapsed());
-                if terminal {
-                    eprint!("\r\x1b[2K{line}");
+                let shown = progress.snapshot();
+                if is_terminal {
+                    redraw(&lines, &progress::block(&shown, &clock, started.elapsed()));
                 } else {
-                    eprintln!("{line}");
+                    eprintln!("{}", progress::line(&shown, &clock, started.elapsed()));
                 }
             }
-        }))
+        });
+        Self(task, drawn)
     }
 }
 
-impl Drop for ProgressLine {
+impl Drop for ProgressLines {
     fn drop(&mut self) {
         self.0.abort();
-        if std::io::stderr().is_terminal() {
-            eprint!("\r\x1b[2K");
-        }
+        redraw(&self.1, &[]);
     }
 }
 
-fn line(progress: &Progress, clock: &Clock, elapsed: Duration) -> String {
-    let shown = progress.snapshot();
-    let seconds = elapsed.as_secs_f64().max(0.001);
-    let visits: Vec<String> = shown
-        .visits
-        .iter()
-        .map(|(robot, count)| format!("{robot} {count}"))
-        .collect();
-    let pause = shown
-        .paused_until
-        .map_or_else(String::new, |(until, budget)| {
-            format!(
-                " · waiting {:.0} s for {budget}",
-                clock.until_limit(until).as_secs_f64()
-            )
-        });
-    format!(
-        "{:.0} s · {} calls ({:.1}/s) · {} rows new, {} changed · visited: {} · {} waiting, {} in flight{pause}",
-        seconds,
-        shown.calls,
-        shown.calls as f64 / seconds,
-        shown.rows_new,
-        shown.rows_changed,
-        if visits.is_empty() {
-            "nobody yet".to_owned()
-        } else {
-            visits.join(", ")
-        },
-        shown.waiting,
-        shown.in_flight,
-    )
+/// Puts new lines in the place of those that were drawn before.
+fn redraw(drawn: &AtomicUsize, lines: &[String]) {
+    let before = drawn.swap(lines.len(), Ordering::Relaxed);
+    let mut text = String::new();
+    if before > 0 {
+        let _ = write!(text, "\x1b[{before}A\r\x1b[J");
+    }
+    for line in lines {
+        // A line that wraps would not be overwritten.
+        text.extend(line.chars().take(LINE_CHARACTERS_MAX));
+        text.push('\n');
+    }
+    eprint!("{text}");
 }

@@ -12,6 +12,9 @@ mod definitions;
 mod duration;
 mod environment;
 mod failure;
+mod history;
+mod progress;
+mod robots;
 mod summary;
 
 use clap::Parser;

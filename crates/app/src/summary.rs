@@ -102,7 +102,7 @@ pub(crate) fn ending(report: &CrawlReport, seconds: f64) -> String {
     let end = match &report.end {
         End::Idle if report.given_up > 0 => "nothing is left to visit in this run".to_owned(),
         End::Idle => "every subject has been visited".to_owned(),
-        End::Interrupted => "stopped as asked; the same command goes on".to_owned(),
+        End::Interrupted | End::Stopped => "stopped as asked; the same command goes on".to_owned(),
         End::Time => "the time is over; the same command goes on".to_owned(),
         End::Calls => "the calls are used up; the same command goes on".to_owned(),
         End::HostDown(why) => {

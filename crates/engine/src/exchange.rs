@@ -50,6 +50,7 @@ pub(crate) struct Done {
     pub ending: Ending,
     pub reports: Vec<CommitReport>,
     pub calls: u64,
+    pub bytes: u64,
     pub limited: bool,
 }
 
@@ -121,12 +122,14 @@ pub(crate) async fn exchange(
                 ending: Ending::Wait(until),
                 reports,
                 calls,
+                bytes: 0,
                 limited: false,
             });
         }
     };
     let limited = heard.reading.outcome == OutcomeCode::RateLimited;
     let calls = 1 + hops.len() as u64;
+    let bytes = heard.bytes;
     let (commit, ending) = shop.decide(&mut work, heard).await?;
     shop.crash.reached(CrashPoint::AnswerAndCommit);
     hops.push(commit);
@@ -137,6 +140,7 @@ pub(crate) async fn exchange(
         ending,
         reports,
         calls,
+        bytes,
         limited,
     })
 }
@@ -199,7 +203,11 @@ impl Shop {
             let response = match fetched {
                 Ok(response) => response,
                 Err(error) => {
-                    let (reading, is_down) = failure(&error);
+                    let (mut reading, is_down) = failure(&error);
+                    // A redirect to where nothing may be asked says nothing of the subject.
+                    if !hops.is_empty() && reading.outcome == OutcomeCode::Forbidden {
+                        reading.outcome = OutcomeCode::Malformed;
+                    }
                     // Another host that is down is a fault of this call, not of ours.
                     let host_down = is_down && url.origin() == self.settings.base.origin();
                     let heard = Heard {
@@ -227,7 +235,7 @@ impl Shop {
             let Some(target) = target.filter(|target| matches!(target.scheme(), "http" | "https"))
             else {
                 let reading = Reading::of(
-                    OutcomeCode::BadRequest,
+                    OutcomeCode::Malformed,
                     format!("http {status}: redirect that leads nowhere"),
                 );
                 return Ok(Hearing::Answer(Box::new(heard(

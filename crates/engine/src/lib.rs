@@ -6,6 +6,7 @@
 //! behind `store`, `fetch`, `network` and the program that calls this crate.
 
 mod clock;
+mod control;
 mod crashpoint;
 pub mod crawl;
 mod error;
@@ -27,5 +28,5 @@ pub use crashpoint::{CrashHook, CrashPoint};
 pub use crawl::crawl;
 pub use error::{EngineError, EngineErrorKind};
 pub use permits::BudgetSpent;
-pub use progress::{Progress, Snapshot};
-pub use settings::{CrawlReport, CrawlSettings, Credential, End, Limits, Parts};
+pub use progress::{BudgetProgress, Progress, RobotProgress, Snapshot};
+pub use settings::{CrawlReport, CrawlSettings, Credential, End, History, Limits, Parts};

@@ -5,15 +5,13 @@ use crate::exchange::Shop;
 use crate::scheduler::Scheduler;
 use crate::settings::{CrawlSettings, Parts};
 use kittiwake_model::{
-    Commit, Discovery, Expansion, Key, Name, Reference, RobotFiling, RunRecord, RunUpdate,
+    Commit, Discovery, Expansion, Reference, RobotFiling, Role, RunRecord, RunUpdate, WorldTime,
 };
-use kittiwake_store::Store;
+use kittiwake_store::DueQuestion;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// Frontier rows read in one step while the order index is built.
-const ROWS_PER_STEP: usize = 10_000;
 
 /// Seeds written in one transaction.
 const SEEDS_PER_STEP: usize = 1_000;
@@ -39,15 +37,44 @@ pub(crate) async fn open(
     let jitter_seed = parts.jitter_seed;
     let asked_to_stop = parts.stop.clone();
     let shop = Arc::new(Shop::new(settings, parts, expansion));
-    let run = start_run(&shop).await?;
+    let round = round_of(&shop, last.as_ref().map(|(_, record)| record)).await?;
+    let run = start_run(&shop, round).await?;
     let over = || {
         let time_max = shop.settings.time_max;
         *asked_to_stop.borrow() || time_max.is_some_and(|limit| started.elapsed() >= limit)
     };
     plant_seeds(&shop, &over).await?;
-    let mut scheduler = Scheduler::new(Arc::clone(&shop), progress, run, jitter_seed, started);
-    load_frontier(&*shop.store, &mut scheduler).await?;
+    let numbers = (run, round);
+    let mut scheduler = Scheduler::new(Arc::clone(&shop), progress, numbers, jitter_seed, started);
+    scheduler.take_earlier_controls().await?;
+    scheduler.count_waiting().await?;
     Ok(scheduler)
+}
+
+/// When this round began. A round that was not completed goes on; another one begins only when it
+/// is asked for.
+async fn round_of(shop: &Shop, last: Option<&RunRecord>) -> Result<WorldTime, EngineError> {
+    let now = shop.clock.world();
+    let Some(record) = last else {
+        return Ok(now);
+    };
+    let known: serde_json::Value = serde_json::from_str(&record.settings).unwrap_or_default();
+    let round = known["round_us"].as_i64().map_or(now, WorldTime);
+    if !shop.settings.again {
+        return Ok(round);
+    }
+    for filing in &shop.expansion.robots {
+        let question = DueQuestion {
+            lane: filing.lane.clone(),
+            after: None,
+            not_visited_since: Some(round),
+            limit: 1,
+        };
+        if !shop.store.due(question).await?.is_empty() {
+            return Ok(round);
+        }
+    }
+    Ok(now)
 }
 
 fn check_same_crawl(settings: &CrawlSettings, record: &RunRecord) -> Result<(), EngineError> {
@@ -105,6 +132,7 @@ fn follow_name(settings: &CrawlSettings) -> &'static str {
 
 fn expansion_of(settings: &CrawlSettings) -> Result<Expansion, EngineError> {
     let mut robots = Vec::with_capacity(settings.robots.len());
+    let mut brings: BTreeSet<Role> = BTreeSet::new();
     for name in &settings.robots {
         let robot = settings.network.robot(name).ok_or_else(|| {
             let known: Vec<_> = settings
@@ -124,31 +152,46 @@ fn expansion_of(settings: &CrawlSettings) -> Result<Expansion, EngineError> {
             settings.host,
             robot.name
         );
+        brings.extend(&robot.brings);
         robots.push(RobotFiling {
             robot: robot.name.clone(),
             lane: lane.into(),
             kind: robot.kind.clone(),
+            unless_zero: robot.unless_zero.clone(),
+            begins_visited: robot.begins_visited,
+            repost_steps: robot.repost_steps,
         });
     }
     Ok(Expansion {
         follow: settings.follow,
         depth_max: settings.depth,
         robots,
+        brings: brings.into_iter().collect(),
     })
 }
 
 /// Writes the run's record and its seeds, and waits until all that is in reach is filed.
-async fn start_run(shop: &Shop) -> Result<i64, EngineError> {
+async fn start_run(shop: &Shop, round: WorldTime) -> Result<i64, EngineError> {
     let settings = &shop.settings;
     let mut record = settings.record.clone();
     if let Some(entries) = record.as_object_mut() {
         entries.insert("follow".into(), json!(follow_name(settings)));
         entries.insert("depth".into(), json!(settings.depth));
         entries.insert("robots".into(), json!(settings.robots));
+        entries.insert("round_us".into(), json!(round.micros()));
     }
+    // What the host says of itself belongs to the record of a crawl.
+    let host = settings.network.host_identity(&settings.host);
     let start = Commit {
         at: shop.clock.world(),
         expansion: Some(Arc::clone(&shop.expansion)),
+        discoveries: host
+            .map(|host| Discovery {
+                subject: Reference::Identity(Box::new(host)),
+                depth: 0,
+            })
+            .into_iter()
+            .collect(),
         run: Some(RunUpdate::Start(Box::new(RunRecord {
             network: settings.network.name().clone(),
             host: settings.host.clone(),
@@ -201,18 +244,4 @@ async fn plant_seeds(shop: &Shop, over: &impl Fn() -> bool) -> Result<(), Engine
         backlog = reports.iter().any(|report| report.backlog);
     }
     Ok(())
-}
-
-async fn load_frontier(store: &dyn Store, scheduler: &mut Scheduler) -> Result<(), EngineError> {
-    let mut after: Option<(Key, Name)> = None;
-    loop {
-        let rows = store.frontier(after.take(), ROWS_PER_STEP).await?;
-        let Some(last) = rows.last() else {
-            return Ok(());
-        };
-        after = Some((last.subject, last.robot.clone()));
-        for row in rows {
-            scheduler.file(&row.lane, row.subject, row.visits, row.due);
-        }
-    }
 }

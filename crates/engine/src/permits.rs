@@ -4,6 +4,7 @@
 //! blocks, so that exactness does not cost a write per call; what a crash leaves unspent counts
 //! as spent until its window ends.
 
+use crate::progress::BudgetProgress;
 use crate::settings::Limits;
 use crate::{Clock, EngineError};
 use kittiwake_model::{BudgetId, BudgetRule, Grant, LimitTime, Name, Window};
@@ -144,6 +145,31 @@ impl Purse {
             .filter(|pocket| pocket.shut_until > now)
             .map(|pocket| (pocket.shut_until, pocket.rule.name.clone()))
             .max()
+    }
+
+    /// Every budget in its current window, for those who watch.
+    pub(crate) fn now(&self) -> Vec<BudgetProgress> {
+        if self.ledger.is_none() {
+            return Vec::new();
+        }
+        let now = self.clock.limit();
+        let pockets = self.pockets.values();
+        let shown = pockets.map(|pocket| {
+            let window = budget::window_at(&pocket.rule, now);
+            let held = pocket
+                .held
+                .iter()
+                .filter(|held| held.grant.window == window);
+            BudgetProgress {
+                budget: pocket.rule.name.clone(),
+                sent: held
+                    .map(|held| held.grant.calls.saturating_sub(held.unspent))
+                    .sum(),
+                limit: pocket.limit,
+                resets: window.end,
+            }
+        });
+        shown.collect()
     }
 
     /// Takes the right to one call from every one of the budgets, or from none.

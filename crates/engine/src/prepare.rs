@@ -4,8 +4,8 @@ use crate::EngineError;
 use crate::scheduler::Scheduler;
 use crate::walk;
 use crate::work::{Call, Purpose, Work};
+use kittiwake_frontier::Back;
 use kittiwake_model::{Commit, FrontierRow, Key, Name, Outcome, OutcomeCode, WorldTime};
-use kittiwake_network::RequestError;
 use kittiwake_store::TaskRecord;
 use std::sync::Arc;
 use std::time::Instant;
@@ -52,12 +52,22 @@ impl Scheduler {
         let asked = keys.iter().map(|key| (*key, robot.clone())).collect();
         let records = self.shop.store.tasks(asked).await?;
         let mut together: Vec<TaskRecord> = Vec::new();
+        let mut opted_out: Vec<TaskRecord> = Vec::new();
         for (key, record) in keys.iter().zip(records) {
             let Some(record) = record else {
                 // The subject became part of another, whose own rows are filed.
-                self.frontier.release(lane, *key, None);
+                self.frontier.release(lane, *key, Back::Out);
                 continue;
             };
+            if !self.is_wanted(record.row.visited) {
+                // Visited since it was filed: the store is the truth.
+                self.frontier.release(lane, *key, Back::Out);
+                continue;
+            }
+            if record.opted_out && !self.shop.settings.include_opted_out {
+                opted_out.push(record);
+                continue;
+            }
             if batch > 1 && self.shop.can_ask(robot, &record, &record.identity)? {
                 together.push(record);
                 if together.len() == batch {
@@ -78,7 +88,11 @@ impl Scheduler {
             self.prepare(lane, robot, together, Begun::at(ranked))
                 .await?;
         }
-        Ok(())
+        if opted_out.is_empty() {
+            return Ok(());
+        }
+        let reason = (OutcomeCode::OptedOut, "asks not to be collected");
+        self.settle_unasked(lane, opted_out, Some(reason)).await
     }
 
     /// Makes tasks into work, with the next call ready.
@@ -96,11 +110,16 @@ impl Scheduler {
         let shop = Arc::clone(&self.shop);
         let (network, robot_rules) = (&shop.settings.network, shop.robot(robot)?);
         let Some(step) = walk::next_step(network, robot_rules, first, &begun.missed) else {
-            return self.nothing_to_ask(lane, tasks).await;
+            // Every list of the visit was walked before the visit itself was recorded.
+            return self.settle_unasked(lane, tasks, None).await;
         };
         let call = match shop.call(shop.query(&step)?, &tasks, step) {
             Ok(call) => call,
-            Err(error) => return self.unaskable(lane, tasks, &error).await,
+            Err(error) => {
+                // It has no id here and none can be asked for.
+                let reason = (OutcomeCode::BadRequest, &*error.to_string());
+                return self.settle_unasked(lane, tasks, Some(reason)).await;
+            }
         };
         if call.purpose == Purpose::Resolve {
             // One lookup serves all robots of the subject.
@@ -139,11 +158,12 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Every list of the visit was walked before the visit itself was recorded.
-    async fn nothing_to_ask(
+    /// Settles tasks without a call: there is nothing to ask, or it may not be asked.
+    async fn settle_unasked(
         &mut self,
         lane: &Name,
         tasks: Vec<TaskRecord>,
+        outcome: Option<(OutcomeCode, &str)>,
     ) -> Result<(), EngineError> {
         let at = self.shop.clock.world();
         let mut commit = Commit {
@@ -151,42 +171,24 @@ impl Scheduler {
             ..Commit::default()
         };
         for task in tasks {
-            let visits = task.row.visits.saturating_add(1);
-            self.frontier.release(lane, task.row.subject, None);
-            commit.frontier.push(FrontierRow {
-                visits,
-                due: at,
-                ..task.row
+            self.frontier.release(lane, task.row.subject, Back::Out);
+            let robot = task.row.robot.clone();
+            self.progress.update(|shown| {
+                let robot = shown.robot(&robot);
+                robot.waiting = robot.waiting.saturating_sub(1);
             });
-        }
-        let reports = self.shop.store.commit(vec![commit]).await?;
-        self.take_in(&reports).await
-    }
-
-    /// No request can be made for the subject: it has no id here and none can be asked for.
-    async fn unaskable(
-        &mut self,
-        lane: &Name,
-        tasks: Vec<TaskRecord>,
-        error: &RequestError,
-    ) -> Result<(), EngineError> {
-        let at = self.shop.clock.world();
-        let mut commit = Commit {
-            at,
-            ..Commit::default()
-        };
-        for task in tasks {
-            self.frontier.release(lane, task.row.subject, None);
-            commit.outcomes.push(Outcome {
-                subject: task.row.subject,
-                query: task.row.robot.clone(),
-                code: OutcomeCode::BadRequest,
-                reason: error.to_string(),
-            });
-            let visits = task.row.visits.saturating_add(1);
+            commit
+                .outcomes
+                .extend(outcome.map(|(code, reason)| Outcome {
+                    subject: task.row.subject,
+                    query: robot,
+                    code,
+                    reason: reason.to_owned(),
+                }));
             commit.frontier.push(FrontierRow {
-                visits,
-                due: at,
+                visits: task.row.visits.saturating_add(1),
+                visited: Some(at),
+                due: at.plus_us(1),
                 ..task.row
             });
         }

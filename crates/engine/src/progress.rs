@@ -14,13 +14,38 @@ pub struct Snapshot {
     pub calls: u64,
     pub rows_new: u64,
     pub rows_changed: u64,
+    pub bytes: u64,
     pub in_flight: u64,
-    /// Subjects that are filed and wait for their turn.
-    pub waiting: u64,
-    /// Visits completed, by robot.
-    pub visits: BTreeMap<Name, u64>,
+    pub robots: BTreeMap<Name, RobotProgress>,
+    pub budgets: Vec<BudgetProgress>,
+    /// Robots that were told to pause.
+    pub paused: Vec<Name>,
     /// The limit clock's time until which nothing may be sent, and the budget that says so.
     pub paused_until: Option<(LimitTime, String)>,
+    /// The crawl ends when nobody waits any more.
+    pub until_idle: bool,
+}
+
+/// What one robot did in this run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RobotProgress {
+    pub calls: u64,
+    pub rows_new: u64,
+    pub rows_changed: u64,
+    /// Subjects whose visit was completed.
+    pub visits: u64,
+    /// Subjects that wait for their turn.
+    pub waiting: u64,
+}
+
+/// One budget in its current window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetProgress {
+    pub budget: Name,
+    /// Calls that this crawl sent in the window.
+    pub sent: u32,
+    pub limit: u32,
+    pub resets: LimitTime,
 }
 
 impl Progress {
@@ -33,5 +58,17 @@ impl Progress {
 
     pub(crate) fn update(&self, change: impl FnOnce(&mut Snapshot)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Snapshot {
+    /// Counts for one robot.
+    pub(crate) fn robot(&mut self, name: &Name) -> &mut RobotProgress {
+        self.robots.entry(name.clone()).or_default()
+    }
+
+    /// Subjects that wait, of all robots.
+    pub fn waiting(&self) -> u64 {
+        self.robots.values().map(|robot| robot.waiting).sum()
     }
 }

@@ -1,5 +1,6 @@
 //! The scheduler: which work is sent next, and what happens when it comes back.
 
+use crate::control::Controls;
 use crate::exchange::{Done, Ending, Shop, exchange};
 use crate::permits::{Permit, Taken};
 use crate::prepare::Begun;
@@ -7,8 +8,9 @@ use crate::settings::{CrawlReport, End};
 use crate::trouble::{HostHealth, Returned};
 use crate::work::Work;
 use crate::{EngineError, Progress};
-use kittiwake_frontier::Frontier;
+use kittiwake_frontier::{Back, Frontier, Place};
 use kittiwake_model::{Commit, CommitReport, Key, Name, RunEnd, RunUpdate, WorldTime};
+use kittiwake_store::DueQuestion;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,12 +19,21 @@ use tokio::task::JoinSet;
 /// The longest sleep between two looks at the world.
 const NAP_MAX: Duration = Duration::from_secs(1);
 
+/// Waiting subjects are counted up to this many.
+const COUNTED_MAX: usize = 1_000_000;
+
+/// How often budgets are shown.
+const BUDGETS_EVERY: Duration = Duration::from_millis(500);
+
 /// One running crawl.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     pub shop: Arc<Shop>,
-    progress: Arc<Progress>,
+    pub progress: Arc<Progress>,
     run: i64,
+    /// When this round began: whoever was visited since has had their turn.
+    round: WorldTime,
+    pub controls: Controls,
     pub frontier: Frontier,
     /// Work that could be sent, by lane.
     pub ready: BTreeMap<Name, VecDeque<Work>>,
@@ -42,13 +53,14 @@ pub(crate) struct Scheduler {
     /// Visits that failed for good in this run.
     pub given_up: u64,
     pub jitter: u64,
+    budgets_shown: Option<Instant>,
 }
 
 impl Scheduler {
     pub(crate) fn new(
         shop: Arc<Shop>,
         progress: Arc<Progress>,
-        run: i64,
+        (run, round): (i64, WorldTime),
         jitter_seed: u64,
         started: Instant,
     ) -> Self {
@@ -56,6 +68,8 @@ impl Scheduler {
             shop,
             progress,
             run,
+            round,
+            controls: Controls::default(),
             frontier: Frontier::default(),
             ready: BTreeMap::new(),
             served: None,
@@ -70,21 +84,21 @@ impl Scheduler {
             violations: 0,
             given_up: 0,
             jitter: jitter_seed | 1,
+            budgets_shown: None,
         }
     }
 
-    /// Files a subject in the order index, unless this crawl has no further use for it.
-    pub(crate) fn file(&mut self, lane: &Name, subject: Key, visits: u32, due: WorldTime) {
-        let wanted = self
-            .shop
-            .expansion
-            .robots
-            .iter()
-            .any(|filing| filing.lane == *lane);
-        let visited = self.shop.settings.until_idle && visits > 0;
-        if wanted && !visited {
+    /// Files a subject in the near future, unless this crawl has no further use for it.
+    fn file(&mut self, lane: &Name, subject: Key, visited: Option<WorldTime>, due: WorldTime) {
+        let filings = &self.shop.expansion.robots;
+        if filings.iter().any(|filing| filing.lane == *lane) && self.is_wanted(visited) {
             self.frontier.file(lane, subject, due);
         }
+    }
+
+    /// Whether a subject that was last visited then has to be visited in this run.
+    pub(crate) fn is_wanted(&self, visited: Option<WorldTime>) -> bool {
+        !self.shop.settings.until_idle || visited.is_none_or(|visited| visited < self.round)
     }
 
     /// Why the crawl should end now, if it should.
@@ -102,15 +116,25 @@ impl Scheduler {
         if settings.calls_max.is_some_and(|limit| self.calls >= limit) {
             return Some(End::Calls);
         }
+        let filings = &self.shop.expansion.robots;
+        let running = || {
+            filings
+                .iter()
+                .filter(|it| !self.controls.is_stopped(&it.robot))
+        };
+        if running().next().is_none() {
+            return Some(End::Stopped);
+        }
         let busy = self.backlog
             || !self.in_flight.is_empty()
             || self.ready.values().any(|queue| !queue.is_empty())
-            || self.frontier.waiting() > 0;
+            || running().any(|filing| !self.frontier.is_empty(&filing.lane));
         (!busy && settings.until_idle).then_some(End::Idle)
     }
 
     /// Leases what is due until every lane has enough work at hand.
     pub(crate) async fn lease(&mut self) -> Result<(), EngineError> {
+        self.obey().await?;
         if self.backlog {
             let reports = self.shop.hand_on_depths().await?;
             self.backlog = false;
@@ -119,6 +143,10 @@ impl Scheduler {
         let enough = (self.shop.settings.concurrency * 2).clamp(4, 256);
         let shop = Arc::clone(&self.shop);
         for filing in &shop.expansion.robots {
+            if !self.controls.lets_run(&filing.robot) {
+                continue;
+            }
+            self.refill(&filing.lane).await?;
             let at_hand = self.ready.get(&filing.lane).map_or(0, VecDeque::len);
             let batch = self.batch_size(&filing.robot)?;
             let wanted = enough.saturating_sub(at_hand) * batch;
@@ -131,6 +159,45 @@ impl Scheduler {
             self.make_work(&filing.lane, &filing.robot, &keys, batch)
                 .await?;
         }
+        Ok(())
+    }
+
+    /// Fetches the next batch of a lane from the store, if memory runs low.
+    async fn refill(&mut self, lane: &Name) -> Result<(), EngineError> {
+        let Some(wanted) = self.frontier.wanted(lane) else {
+            return Ok(());
+        };
+        let question = DueQuestion {
+            after: wanted.after,
+            limit: wanted.limit,
+            ..self.due_question(lane)
+        };
+        let due = self.shop.store.due(question).await?;
+        let places: Vec<Place> = due.iter().map(|due| (due.due, due.subject)).collect();
+        self.frontier.refill(lane, wanted, &places);
+        Ok(())
+    }
+
+    /// Everybody in a lane whom this run has to visit.
+    fn due_question(&self, lane: &Name) -> DueQuestion {
+        DueQuestion {
+            lane: lane.clone(),
+            after: None,
+            not_visited_since: self.shop.settings.until_idle.then_some(self.round),
+            limit: COUNTED_MAX,
+        }
+    }
+
+    /// Counts who waits, for those who watch.
+    pub(crate) async fn count_waiting(&mut self) -> Result<(), EngineError> {
+        let shop = Arc::clone(&self.shop);
+        for filing in &shop.expansion.robots {
+            let waiting = shop.store.waiting(self.due_question(&filing.lane)).await?;
+            self.progress
+                .update(|shown| shown.robot(&filing.robot).waiting = waiting);
+        }
+        let until_idle = shop.settings.until_idle;
+        self.progress.update(|shown| shown.until_idle = until_idle);
         Ok(())
     }
 
@@ -157,6 +224,9 @@ impl Scheduler {
             let mut place = 0;
             while place < queue.len() {
                 let work = &queue[place];
+                if !self.controls.lets_run(&work.robot) {
+                    break;
+                }
                 if work.not_before > now || purse.shut(&work.call.budgets).is_some() {
                     place += 1;
                     continue;
@@ -219,7 +289,8 @@ impl Scheduler {
             nap = nap.min(until.saturating_duration_since(Instant::now()));
         } else if self.in_flight.len() < self.shop.settings.concurrency {
             let purse = self.shop.purse.lock().await;
-            for work in self.ready.values().flatten() {
+            let ready = self.ready.values().flatten();
+            for work in ready.filter(|work| self.controls.lets_run(&work.robot)) {
                 let paused =
                     Duration::from_micros(work.not_before.since_us(clock.real()).max(0) as u64);
                 let shut = purse.shut(&work.call.budgets);
@@ -238,25 +309,25 @@ impl Scheduler {
 
     /// Takes in an exchange that is durable: counts it, and reschedules its subjects.
     pub(crate) async fn acknowledge(&mut self, done: Option<Done>) -> Result<(), EngineError> {
-        let Some(Done {
+        self.show_budgets().await;
+        let Some(done) = done else {
+            return Ok(());
+        };
+        self.calls += done.calls;
+        self.violations += u64::from(done.limited);
+        self.show(&done);
+        let Done {
             work,
             ending,
             reports,
-            calls,
-            limited,
-        }) = done
-        else {
-            return Ok(());
-        };
-        self.calls += calls;
-        self.violations += u64::from(limited);
+            ..
+        } = done;
         if !matches!(
             ending,
             Ending::HostDown(_) | Ending::Retry(_) | Ending::GivenUp
         ) {
             self.host = HostHealth::default();
         }
-        self.show(&work, &ending, &reports);
         match ending {
             Ending::Continue => self.go_on(work).await?,
             Ending::Finished { due } => self.finish(&work, due),
@@ -276,7 +347,11 @@ impl Scheduler {
         for report in reports {
             self.backlog |= report.backlog;
             for filed in &report.filed {
-                self.file(&filed.lane, filed.subject, filed.visits, filed.due);
+                self.file(&filed.lane, filed.subject, filed.visited, filed.due);
+                if self.is_wanted(filed.visited) && filed.visited.is_none() {
+                    self.progress
+                        .update(|shown| shown.robot(&filed.robot).waiting += 1);
+                }
             }
             for (from, into) in &report.merged {
                 self.frontier.forget(*from);
@@ -295,25 +370,50 @@ impl Scheduler {
             .collect();
         for record in self.shop.store.tasks(asked).await?.into_iter().flatten() {
             let row = record.row;
-            self.file(&row.lane, row.subject, row.visits, row.due);
+            self.file(&row.lane, row.subject, row.visited, row.due);
         }
         Ok(())
     }
 
-    fn show(&self, work: &Work, ending: &Ending, reports: &[CommitReport]) {
-        let waiting = self.frontier.waiting() as u64;
+    fn show(&self, done: &Done) {
+        let sum = |count: fn(&CommitReport) -> u32| -> u64 {
+            done.reports
+                .iter()
+                .map(|report| u64::from(count(report)))
+                .sum()
+        };
+        let (rows_new, rows_changed) = (sum(|it| it.rows_new), sum(|it| it.rows_changed));
+        let visits = match &done.ending {
+            Ending::Finished { due } => due.len() as u64,
+            _ => 0,
+        };
+        let (calls, in_flight) = (self.calls, self.in_flight.len() as u64);
+        let until_idle = self.shop.settings.until_idle;
         self.progress.update(|shown| {
-            shown.calls = self.calls;
-            shown.in_flight = self.in_flight.len() as u64;
-            shown.waiting = waiting;
-            for report in reports {
-                shown.rows_new += u64::from(report.rows_new);
-                shown.rows_changed += u64::from(report.rows_changed);
-            }
-            if let Ending::Finished { due } = ending {
-                *shown.visits.entry(work.robot.clone()).or_default() += due.len() as u64;
+            shown.calls = calls;
+            shown.in_flight = in_flight;
+            shown.bytes += done.bytes;
+            shown.rows_new += rows_new;
+            shown.rows_changed += rows_changed;
+            let robot = shown.robot(&done.work.robot);
+            robot.calls += done.calls;
+            robot.rows_new += rows_new;
+            robot.rows_changed += rows_changed;
+            robot.visits += visits;
+            if until_idle {
+                robot.waiting = robot.waiting.saturating_sub(visits);
             }
         });
+    }
+
+    async fn show_budgets(&mut self) {
+        let is_early = |shown: Instant| shown.elapsed() < BUDGETS_EVERY;
+        if self.budgets_shown.is_some_and(is_early) {
+            return;
+        }
+        self.budgets_shown = Some(Instant::now());
+        let budgets = self.shop.purse.lock().await.now();
+        self.progress.update(|shown| shown.budgets = budgets);
     }
 
     /// The visit has another page or list: its next call goes to the front of the lane.
@@ -338,8 +438,12 @@ impl Scheduler {
     fn finish(&mut self, work: &Work, due: Vec<(Key, WorldTime)>) {
         for (subject, due) in due {
             self.returns.remove(&(subject, work.robot.clone()));
-            let again = (!self.shop.settings.until_idle).then_some(due);
-            self.frontier.release(&work.lane, subject, again);
+            let back = if self.shop.settings.until_idle {
+                Back::Out
+            } else {
+                Back::To(due)
+            };
+            self.frontier.release(&work.lane, subject, back);
         }
     }
 
@@ -349,7 +453,7 @@ impl Scheduler {
         for subject in work.keys() {
             self.returns.remove(&(subject, work.robot.clone()));
             for lane in self.lanes_of(subject, &work.lane) {
-                self.frontier.release(&lane, subject, None);
+                self.frontier.release(&lane, subject, Back::Out);
             }
             let merged = reports.iter().flat_map(|report| &report.merged);
             if !merged.into_iter().any(|(from, _)| *from == subject) {
@@ -390,6 +494,7 @@ impl Scheduler {
         let reason = match &end {
             End::Idle => "idle".to_owned(),
             End::Interrupted => "interrupted".to_owned(),
+            End::Stopped => "stopped".to_owned(),
             End::Time => "time".to_owned(),
             End::Calls => "calls".to_owned(),
             End::HostDown(why) => format!("host down: {why}"),

@@ -4,7 +4,7 @@ use crate::permits::BudgetSpent;
 use crate::{Clock, CrashHook, Progress};
 use kittiwake_fetch::{Fetcher, Secret};
 use kittiwake_frontier::Policy;
-use kittiwake_model::{Follow, Name};
+use kittiwake_model::{Follow, Name, WorldTime};
 use kittiwake_network::Network;
 use kittiwake_store::ledger::Ledger;
 use kittiwake_store::{Store, Summary};
@@ -27,8 +27,14 @@ pub struct CrawlSettings {
     pub depth: u32,
     pub follow: Follow,
     pub robots: Vec<Name>,
-    /// Stop when every subject has been visited.
+    /// Stop when every subject has been visited in this round.
     pub until_idle: bool,
+    /// Begin another round, if the last one is complete.
+    pub again: bool,
+    /// How far back the first visit to a timeline goes.
+    pub history: History,
+    /// Visit those, too, who ask not to be collected.
+    pub include_opted_out: bool,
     pub calls_max: Option<u64>,
     pub time_max: Option<Duration>,
     pub concurrency: usize,
@@ -43,6 +49,16 @@ pub struct CrawlSettings {
     pub keep_raw: bool,
     /// Everything the user chose, for the run's record.
     pub record: serde_json::Value,
+}
+
+/// How far back the first visit to a timeline goes. Pages are kept whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum History {
+    All,
+    /// To at least so many posts.
+    Posts(u32),
+    /// To the first post that is older.
+    Since(WorldTime),
 }
 
 /// Whether declared limits are kept.
@@ -88,8 +104,10 @@ pub struct Parts {
 pub enum End {
     /// Every subject has been visited.
     Idle,
-    /// The user asked it to stop.
+    /// The user asked it to stop, by a signal.
     Interrupted,
+    /// The user asked it to stop, by a command.
+    Stopped,
     /// The time that was given is over.
     Time,
     /// The number of calls that was given is used up.

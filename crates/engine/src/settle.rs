@@ -6,7 +6,10 @@ use crate::walk::{self, PageEnd};
 use crate::work::{POSTS_MAX, Purpose, Work};
 use kittiwake_frontier::{State, Visit};
 use kittiwake_model::outcome::Consequence;
-use kittiwake_model::{Commit, FrontierRow, LogRow, Outcome, OutcomeCode, Table, Value, WorldTime};
+use kittiwake_model::{
+    Commit, CursorState, FrontierRow, LogRow, Outcome, OutcomeCode, Sweep, Table, Value, Walk,
+    WorldTime,
+};
 use kittiwake_network::{Reading, Robot};
 use std::sync::Arc;
 
@@ -159,13 +162,29 @@ impl Shop {
         }
         let step = &work.call.step;
         for task in &mut work.tasks {
+            let is_success = reading.outcome.is_success();
             let page = PageEnd {
                 next: reading.next.take(),
                 newest: reading.newest.take(),
-                refused: !reading.outcome.is_success(),
+                items: reading.items,
+                oldest: reading.oldest,
+                refused: !is_success,
             };
             let subject = task.row.subject;
-            let (cursor, cap) = walk::advance(query, subject, step, page, commit.at);
+            let history = self.settings.history;
+            let (cursor, cap) = walk::advance(query, subject, step, page, history, commit.at);
+            if let (Some(list), None, true) = (query.list, cap, is_success)
+                && cursor.state == CursorState::Complete
+            {
+                commit.sweeps.push(Sweep {
+                    subject,
+                    walk: Walk {
+                        list,
+                        number: step.walk,
+                    },
+                    started: cursor.started,
+                });
+            }
             if let Some(cap) = cap {
                 for outcome in commit
                     .outcomes
@@ -218,6 +237,7 @@ impl Shop {
         let visits = row.visits.saturating_add(1);
         Ok(FrontierRow {
             visits,
+            visited: Some(at),
             due,
             state: state.into_bytes(),
             ..row.clone()
@@ -239,7 +259,8 @@ impl Shop {
                         robot: filing.robot.clone(),
                         lane: filing.lane.clone(),
                         visits: task.row.visits.saturating_add(1),
-                        due: at,
+                        visited: Some(at),
+                        due: at.plus_us(1),
                         state: Vec::new(),
                     })
             })

@@ -3,13 +3,14 @@
 use crate::scheduler::Scheduler;
 use crate::settings::End;
 use crate::work::{RETURNS_MAX, TRIES_MAX, Work};
+use kittiwake_frontier::Back;
 use kittiwake_model::{Key, LimitTime, Name, RealTime};
 use kittiwake_store::TaskRecord;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// Tasks that failed and came back, remembered at once.
-const RETURNS_KEPT_MAX: usize = 100_000;
+const RETURNS_KEPT_MAX: usize = 10_000;
 /// The longest pause before a call is tried again, in first pauses: a minute where the first is
 /// half a second.
 const PAUSES_MAX: u32 = 120;
@@ -84,7 +85,7 @@ impl Scheduler {
                 self.returns.insert(task, Returned { times, not_before });
             }
             for lane in self.lanes_of(subject, &work.lane) {
-                self.frontier.release(&lane, subject, Some(now));
+                self.frontier.release(&lane, subject, Back::Again(now));
             }
         }
     }
@@ -117,7 +118,11 @@ impl Scheduler {
     /// The visit failed for good. It does not count: a crawl that goes round comes back to the
     /// subject in its turn, one that ends with everybody visited leaves it to the next run.
     pub(crate) fn give_up(&mut self, work: &Work) {
-        let again = (!self.shop.settings.until_idle).then(|| self.shop.clock.world());
+        let again = if self.shop.settings.until_idle {
+            Back::Out
+        } else {
+            Back::Again(self.shop.clock.world())
+        };
         for subject in work.keys() {
             self.given_up += 1;
             self.returns.remove(&(subject, work.robot.clone()));

@@ -1,5 +1,6 @@
 //! Walks: which page of which list comes next, and when a walk is over. Pure.
 
+use crate::settings::History;
 use kittiwake_model::{Cursor, CursorState, Key, Name, WorldTime};
 use kittiwake_network::{Network, Page, Query, Robot};
 use kittiwake_store::TaskRecord;
@@ -84,6 +85,8 @@ fn step_of(query: &Query, cursors: &[Cursor], walk: u32) -> Option<Step> {
 pub(crate) enum Cap {
     RepeatingCursor,
     EndlessPages,
+    /// The history that was asked for does not go back further.
+    History,
 }
 
 impl Cap {
@@ -91,6 +94,7 @@ impl Cap {
         match self {
             Self::RepeatingCursor => "repeating cursor",
             Self::EndlessPages => "more pages than pages_max",
+            Self::History => "end of the history that was asked for",
         }
     }
 }
@@ -101,6 +105,9 @@ pub(crate) struct PageEnd {
     /// The token of the next page.
     pub next: Option<String>,
     pub newest: Option<String>,
+    pub items: u32,
+    /// When the oldest post on it was made.
+    pub oldest: Option<WorldTime>,
     /// The list itself was refused: a walk that came this far is over, and not complete.
     pub refused: bool,
 }
@@ -115,11 +122,14 @@ pub(crate) fn advance(
     subject: Key,
     step: &Step,
     page: PageEnd,
+    history: History,
     now: WorldTime,
 ) -> (Cursor, Option<Cap>) {
     let PageEnd {
         next,
         newest,
+        items,
+        oldest,
         refused,
     } = page;
     let continued = matches!(step.page, StepPage::Next(_))
@@ -127,6 +137,10 @@ pub(crate) fn advance(
         .flatten();
     let forward = step.cursor.as_ref().and_then(|cursor| cursor.mark.clone());
     let pages = continued.map_or(0, |cursor| cursor.pages).saturating_add(1);
+    let items = continued
+        .map_or(0, |cursor| cursor.items)
+        .saturating_add(items);
+    let goes_back = query.incremental && forward.is_none();
     let before = continued.and_then(|cursor| cursor.mark_next.clone());
     // Walking back from the newest, the first page has the newest id; walking forward from a
     // mark, each page has a newer one.
@@ -143,6 +157,8 @@ pub(crate) fn advance(
         };
         if current == Some(token) || checkpoint.as_deref() == Some(token) {
             Some(Cap::RepeatingCursor)
+        } else if goes_back && is_far_enough(history, items, oldest) {
+            Some(Cap::History)
         } else {
             (pages >= query.pages_max).then_some(Cap::EndlessPages)
         }
@@ -169,6 +185,7 @@ pub(crate) fn advance(
         walk: step.walk,
         digest: query.paging_digest.clone(),
         pages,
+        items,
         state,
         checkpoint,
         mark: if complete { reached } else { forward },
@@ -176,6 +193,14 @@ pub(crate) fn advance(
         started: continued.map_or(now, |cursor| cursor.started),
     };
     (cursor, cap)
+}
+
+fn is_far_enough(history: History, items: u32, oldest: Option<WorldTime>) -> bool {
+    match history {
+        History::All => false,
+        History::Posts(wanted) => items >= wanted,
+        History::Since(since) => oldest.is_some_and(|oldest| oldest < since),
+    }
 }
 
 #[cfg(test)]
@@ -196,10 +221,12 @@ mod tests {
                 robot: "statuses".into(),
                 lane: "lane".into(),
                 visits,
+                visited: None,
                 due: WorldTime(0),
                 state: Vec::new(),
             },
             depth: 0,
+            opted_out: false,
             identity: Identity {
                 network: "mastodon".into(),
                 kind: "user".into(),
@@ -216,6 +243,17 @@ mod tests {
         robot: &str,
         visits: u32,
         cursors: Vec<Cursor>,
+        next: impl Fn(Option<u64>) -> (Option<u64>, Option<u64>),
+    ) -> (Vec<StepPage>, Option<Cap>, Vec<Cursor>) {
+        walk_back(network, robot, visits, cursors, History::All, next)
+    }
+
+    fn walk_back(
+        network: &Network,
+        robot: &str,
+        visits: u32,
+        cursors: Vec<Cursor>,
+        history: History,
         next: impl Fn(Option<u64>) -> (Option<u64>, Option<u64>),
     ) -> (Vec<StepPage>, Option<Cap>, Vec<Cursor>) {
         let robot = network.robot(robot).expect("a robot");
@@ -235,9 +273,11 @@ mod tests {
             let page = PageEnd {
                 next: token,
                 newest,
+                items: 40,
+                oldest: Some(WorldTime(1_000 - 10 * asked.len() as i64)),
                 refused: false,
             };
-            let (cursor, cap) = advance(query, Key(1), &step, page, WorldTime(5));
+            let (cursor, cap) = advance(query, Key(1), &step, page, history, WorldTime(5));
             task.cursors.retain(|known| known.query != cursor.query);
             task.cursors.push(cursor);
             capped = capped.or(cap);
@@ -288,9 +328,9 @@ mod tests {
         let page = PageEnd {
             next: Some("30".into()),
             newest: Some("99".into()),
-            refused: false,
+            ..PageEnd::default()
         };
-        let (cursor, _) = advance(query, Key(1), &first, page, WorldTime(5));
+        let (cursor, _) = advance(query, Key(1), &first, page, History::All, WorldTime(5));
         let second = Step {
             page: StepPage::Next("30".into()),
             cursor: Some(cursor),
@@ -300,8 +340,34 @@ mod tests {
             refused: true,
             ..PageEnd::default()
         };
-        let (cursor, _) = advance(query, Key(1), &second, refused, WorldTime(5));
+        let (cursor, _) = advance(query, Key(1), &second, refused, History::All, WorldTime(5));
         assert_eq!((cursor.state, cursor.mark), (CursorState::Complete, None));
+    }
+
+    #[test]
+    fn a_first_walk_goes_back_no_further_than_asked_and_later_walks_go_on_from_its_mark() {
+        let network = network();
+        let endless = |place: Option<u64>| match place {
+            None => (Some(1_000), Some(2_000)),
+            Some(place) => (Some(place - 1), None),
+        };
+        for (history, pages) in [
+            (History::Posts(1), 1),
+            (History::Posts(41), 2),
+            (History::Since(WorldTime(960)), 5),
+        ] {
+            let (asked, cap, cursors) =
+                walk_back(&network, "statuses", 0, Vec::new(), history, endless);
+            assert_eq!(
+                (asked.len(), cap),
+                (pages, Some(Cap::History)),
+                "{history:?}"
+            );
+            assert_eq!(cursors[0].mark.as_deref(), Some("2000"));
+            let (asked, _, _) =
+                walk_back(&network, "statuses", 1, cursors, history, |_| (None, None));
+            assert_eq!(asked, [StepPage::Since("2000".into())]);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::network::{ErrorRule, Network, Query, Select};
 use crate::page::{self, Page};
 use crate::relate;
 use crate::shape::{Element, Reader, Slots, fill};
-use kittiwake_model::{Identity, Key, Link, Object, OutcomeCode};
+use kittiwake_model::{Identity, Key, Link, Object, OutcomeCode, Value, WorldTime};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -59,6 +59,8 @@ pub struct Reading {
     /// The newest item's id, on pages that can hold the newest item of their walk: the first
     /// page, and every page of an incremental walk. The last one seen in a walk is the mark.
     pub newest: Option<String>,
+    /// When the oldest item was made, in lists that can be walked from a mark.
+    pub oldest: Option<WorldTime>,
     /// Values that were dropped or mended.
     pub mended: u32,
 }
@@ -75,6 +77,7 @@ impl Reading {
             items: 0,
             next: None,
             newest: None,
+            oldest: None,
             mended: 0,
         }
     }
@@ -381,6 +384,12 @@ fn finish(answer: &Answer<'_>, found: &[Found], reading: &mut Reading) {
     {
         reading.outcome = OutcomeCode::Empty;
     }
+    if query.since.is_some() {
+        let items = found.iter().flat_map(|one| &one.objects);
+        reading.oldest = items
+            .filter_map(|place| created(&reading.objects[*place as usize]))
+            .min();
+    }
     if let Some(since) = &query.since
         && (answer.page == Page::First || is_forward)
     {
@@ -406,6 +415,14 @@ fn finish(answer: &Answer<'_>, found: &[Found], reading: &mut Reading) {
             reason.clone_into(&mut reading.reason);
         }
     }
+}
+
+fn created(object: &Object) -> Option<WorldTime> {
+    let mut fields = object.groups.iter().flat_map(|group| &group.fields);
+    fields.find_map(|(name, value)| match value {
+        Value::Time { at_us, .. } if &**name == "created_us" => Some(WorldTime(*at_us)),
+        _ => None,
+    })
 }
 
 /// A walk towards the present always has a next page; it ends at an empty one, or, where the

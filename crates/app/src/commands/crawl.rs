@@ -2,7 +2,7 @@
 
 use crate::cli::{CrawlArguments, FollowChoice, LimitsChoice};
 use crate::failure::{Failure, code};
-use crate::{console, crash, definitions, environment, summary};
+use crate::{console, crash, definitions, environment, history, robots, summary};
 use kittiwake_engine::{
     Clock, CrawlReport, CrawlSettings, Credential, End, Limits, Parts, Progress,
 };
@@ -38,6 +38,8 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// A server of one's own needs no politeness.
 const RETRY_PAUSE_LOOPBACK: Duration = Duration::from_millis(20);
 const SEEDS_MAX: usize = 1_000_000;
+/// Seeds that the run's record names.
+const SEEDS_RECORDED_MAX: usize = 100;
 
 pub(crate) async fn run(arguments: CrawlArguments) -> Result<ExitCode, Failure> {
     let ledger_path = environment::ledger_path()?;
@@ -59,7 +61,7 @@ pub(crate) async fn run(arguments: CrawlArguments) -> Result<ExitCode, Failure> 
 
 fn exit_code(end: &End) -> u8 {
     match end {
-        End::Idle | End::Time => 0,
+        End::Idle | End::Time | End::Stopped => 0,
         End::Interrupted => code::INTERRUPTED,
         End::Calls | End::HostDown(_) => code::CAPPED,
         End::AuthExpired(_) => code::AUTHENTICATION,
@@ -95,7 +97,7 @@ pub(crate) async fn crawl(
     let store = Arc::new(SqliteStore::open(&arguments.into, OpenMode::Crawl)?);
     let progress = Arc::new(Progress::default());
     let shown = (!arguments.quiet)
-        .then(|| console::ProgressLine::start(Arc::clone(&progress), clock.clone()));
+        .then(|| console::ProgressLines::start(Arc::clone(&progress), clock.clone()));
     let (ask_to_stop, stop) = watch::channel(false);
     let watcher = tokio::spawn(watch_for_stop(ask_to_stop));
     let parts = Parts {
@@ -281,19 +283,16 @@ fn settings(
             ));
         }
     };
-    let robots = if arguments.robots.is_empty() {
-        network
-            .robots()
-            .iter()
-            .map(|robot| robot.name.clone())
-            .collect()
-    } else {
-        arguments
-            .robots
-            .iter()
-            .map(|robot| robot.trim().into())
-            .collect()
-    };
+    let robots = robots::choose(&network, &arguments.robots, &arguments.without)?;
+    if arguments
+        .include_opted_out
+        .as_ref()
+        .is_some_and(|reason| reason.trim().is_empty())
+    {
+        return Err(Failure::usage(
+            "--include-opted-out wants the reason, in words: it is kept in the run's record",
+        ));
+    }
     let seeds = seeds(arguments, &network, &host)?;
     let credential = environment::token(network.name())?.map(|token| Credential {
         fingerprint: fingerprint(&token),
@@ -305,10 +304,18 @@ fn settings(
     };
     Ok(CrawlSettings {
         record: json!({
+            "version": env!("CARGO_PKG_VERSION"),
             "until_idle": arguments.until_idle,
+            "again": arguments.again,
             "concurrency": arguments.concurrency,
-            "seeds": arguments.seeds.len(),
+            "seeds": seeds.len(),
+            "first_seeds": seeds.iter().take(SEEDS_RECORDED_MAX).collect::<Vec<_>>(),
             "limits": format!("{limits:?}"),
+            "history": history::text(arguments.history),
+            "include_opted_out": arguments.include_opted_out,
+            "raw": arguments.raw,
+            "calls_max": arguments.calls,
+            "seconds_max": arguments.time.map(|time| time.as_secs_f64()),
         }),
         base,
         host,
@@ -316,7 +323,10 @@ fn settings(
         depth: arguments.depth,
         follow: follow(arguments.follow),
         robots,
-        until_idle: arguments.until_idle,
+        until_idle: arguments.until_idle || arguments.again,
+        again: arguments.again,
+        history: arguments.history,
+        include_opted_out: arguments.include_opted_out.is_some(),
         calls_max: arguments.calls,
         time_max: arguments.time,
         concurrency: usize::from(arguments.concurrency),
@@ -384,7 +394,8 @@ fn seeds(
             let line =
                 line.map_err(|error| Failure::usage(format!("cannot read seeds: {error}")))?;
             let line = line.trim();
-            if !line.is_empty() && !line.starts_with('#') {
+            // `# words` is a remark, `#word` a tag.
+            if !line.is_empty() && line != "#" && !line.starts_with("# ") {
                 add(line)?;
             }
         }

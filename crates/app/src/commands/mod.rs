@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod control;
 mod crawl;
 mod demo;
 mod network;
@@ -8,12 +9,16 @@ mod status;
 
 use crate::cli::{Arguments, Command, SimCommand};
 use crate::failure::Failure;
+use kittiwake_model::ControlCommand;
 use std::process::ExitCode;
 
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
         Command::Crawl(arguments) => crawl::run(*arguments).await,
         Command::Status(arguments) => status::run(&arguments).await,
+        Command::Pause(arguments) => control::run(&arguments, ControlCommand::Pause).await,
+        Command::Resume(arguments) => control::run(&arguments, ControlCommand::Resume).await,
+        Command::Stop(arguments) => control::run(&arguments, ControlCommand::Stop).await,
         Command::Network(command) => network::run(command),
         Command::Sim(SimCommand::Serve(arguments)) => sim::run(&arguments).await,
         Command::Demo(arguments) => demo::run(&arguments).await,

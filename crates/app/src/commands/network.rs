@@ -19,6 +19,7 @@ pub(crate) fn run(command: NetworkCommand) -> Result<ExitCode, Failure> {
             ));
         }
         NetworkCommand::List { json } => list(json)?,
+        NetworkCommand::Robots { name, json } => robots(&definitions::find(&name)?, json),
         NetworkCommand::Show { name } => {
             let (_, text) = SHIPPED
                 .iter()
@@ -56,6 +57,34 @@ fn list(json: bool) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+fn robots(network: &Network, json: bool) {
+    for robot in network.robots() {
+        if json {
+            let steps: Vec<_> = robot.steps.iter().map(|step| &step.query).collect();
+            let line = json!({
+                "name": robot.name,
+                "title": robot.title,
+                "description": robot.description,
+                "subject": robot.kind,
+                "queries": steps,
+                "needs": robot.needs,
+                "only_when_named": robot.is_optional,
+            });
+            console::output(&line.to_string());
+            continue;
+        }
+        let named = if robot.is_optional {
+            " (only when named)"
+        } else {
+            ""
+        };
+        console::output(&format!(
+            "{:<12} {:<10} {}{named}",
+            robot.name, robot.kind, robot.description
+        ));
+    }
 }
 
 fn describe(network: &Network) -> String {

@@ -1,0 +1,88 @@
+//! `kittiwake pause`, `resume` and `stop`: telling a running crawl what to do, through its file.
+
+use crate::cli::ControlArguments;
+use crate::console;
+use crate::failure::Failure;
+use kittiwake_model::ControlCommand;
+use kittiwake_store::Store;
+use kittiwake_store::sqlite::{OpenMode, SqliteStore, control};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How long a running crawl may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+pub(crate) async fn run(
+    arguments: &ControlArguments,
+    command: ControlCommand,
+) -> Result<ExitCode, Failure> {
+    let shown = arguments.file.display();
+    let robot = arguments.robot.as_deref();
+    if let Some(robot) = robot {
+        check_robot(arguments, robot).await?;
+    }
+    let what = robot.map_or_else(
+        || "the crawl".to_owned(),
+        |robot| format!("the robot {robot}"),
+    );
+    let is_crawled = control::is_crawled(&arguments.file)?;
+    if !is_crawled && command == ControlCommand::Stop {
+        console::note(&format!(
+            "nobody crawls into {shown}; there is nothing to stop"
+        ));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let id = control::ask(&arguments.file, command, robot)?;
+    if !is_crawled {
+        let then = match command {
+            ControlCommand::Pause => "the next run begins with it paused",
+            ControlCommand::Resume | ControlCommand::Stop => "the next run begins with it running",
+        };
+        console::note(&format!("nobody crawls into {shown}; {then}"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let started = Instant::now();
+    while started.elapsed() < PATIENCE {
+        if control::is_done(&arguments.file, id)? {
+            let done = match command {
+                ControlCommand::Pause => "is paused",
+                ControlCommand::Resume => "goes on",
+                ControlCommand::Stop => "stops as soon as what is in flight is stored",
+            };
+            console::note(&format!("{what} {done}"));
+            return Ok(ExitCode::SUCCESS);
+        }
+        if !control::is_crawled(&arguments.file)? {
+            console::note(&format!("the crawl into {shown} has ended"));
+            return Ok(ExitCode::SUCCESS);
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    Err(Failure::other(format!(
+        "the crawl into {shown} has not taken notice within {} s; it still may, look with: kittiwake status {shown}",
+        PATIENCE.as_secs()
+    )))
+}
+
+/// A robot that the last run did not have is a slip of the pen.
+async fn check_robot(arguments: &ControlArguments, robot: &str) -> Result<(), Failure> {
+    let store = SqliteStore::open(&arguments.file, OpenMode::Read)?;
+    let Some((_, record)) = store.last_run().await? else {
+        return Ok(());
+    };
+    let settings: serde_json::Value = serde_json::from_str(&record.settings).unwrap_or_default();
+    let known: Vec<&str> = settings["robots"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(serde_json::Value::as_str)
+        .collect();
+    if known.contains(&robot) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "the crawl has no robot {robot:?}; it has {}",
+        known.join(", ")
+    )))
+}
