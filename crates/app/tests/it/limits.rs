@@ -1,12 +1,11 @@
 //! No limit is broken: not by two crawls on one token, not by kills.
 
 use crate::kill::run_and_kill;
+use crate::oracle::{CORE_ROBOTS, Plan, Truth};
 use crate::support::{Dice, Folder, Running, Sim};
-use crate::truth::{Truth, compare};
+use crate::truth::{TOKEN, compare};
 use serde_json::Value;
 use std::process::Command;
-
-const TOKEN: &str = "ada:planted-secret-0123456789";
 
 struct World {
     folder: Folder,
@@ -38,6 +37,15 @@ impl World {
         }
     }
 
+    fn plan(&self) -> Plan<'_> {
+        Plan {
+            seed: &self.seed,
+            depth: 2,
+            robots: CORE_ROBOTS,
+            include_opted_out: true,
+        }
+    }
+
     fn crawl(&self, file: &str, token: Option<&str>) -> Command {
         let mut command = self.folder.kittiwake();
         let address = &self.sim.address;
@@ -48,13 +56,11 @@ impl World {
             address,
             "--clock-from",
             address,
-            &self.seed,
         ]);
+        command.args(self.plan().words().split(' '));
         command.args([
             "--into",
             file,
-            "--depth",
-            "2",
             "--until-idle",
             "--concurrency",
             "8",
@@ -91,7 +97,7 @@ impl World {
             shares.len()
         );
         for file in files {
-            compare(&self.folder.path(file), &self.truth, &self.seed, 2);
+            compare(&self.folder.path(file), &self.truth, self.plan());
         }
     }
 }

@@ -6,6 +6,7 @@ mod counterpart;
 mod hostile;
 mod kill;
 mod limits;
+mod oracle;
 mod servers;
 mod support;
 mod truth;

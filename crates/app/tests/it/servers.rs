@@ -1,8 +1,9 @@
 //! Servers that refuse, redirect, overload or vanish: the crawl waits, goes on or stops as it should.
 
 use crate::counterpart::{Call, Counterpart, account, reply};
+use crate::oracle::{ALL_ROBOTS, Plan, Truth};
 use crate::support::{Folder, Sim, open, rows, text};
-use crate::truth::{Truth, compare};
+use crate::truth::{TOKEN, compare};
 use std::collections::BTreeMap;
 use std::process::Output;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -316,24 +317,32 @@ fn depth_may_grow_and_seeds_may_be_added_later() {
     let sim = Sim::start(
         &folder,
         &[
-            "--users", "400", "--seed", "3", "--speed", "0", "--limits", "off",
+            "--users", "120", "--seed", "3", "--speed", "0", "--limits", "off",
         ],
     );
     let truth = Truth::read(&sim);
     let seed = truth.seed();
-    let run = |words: &str| {
-        let words = format!("--until-idle --limits off {words}");
-        let output = folder.crawl(&sim.address, &words);
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    };
-    run(&format!("{seed} --depth 0"));
-    compare(&folder.path("t.db"), &truth, &seed, 0);
-    run("--depth 1");
-    compare(&folder.path("t.db"), &truth, &seed, 1);
+    let local = format!("id:{}", truth.local_id(&seed));
     // The same subject under another name is the same subject.
-    let local = truth.local_id(&seed);
-    run(&format!("id:{local} --depth 2"));
-    compare(&folder.path("t.db"), &truth, &seed, 2);
+    for (depth, name) in [(0, &seed), (1, &seed), (2, &local)] {
+        let words = everything(name, depth).words();
+        let output = folder
+            .crawl_command(&sim.address, &format!("{words} --until-idle --limits off"))
+            .env("KITTIWAKE_MASTODON_TOKEN", TOKEN)
+            .output()
+            .expect("the binary runs");
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        compare(&folder.path("t.db"), &truth, everything(&seed, depth));
+    }
+}
+
+fn everything(seed: &str, depth: u32) -> Plan<'_> {
+    Plan {
+        seed,
+        depth,
+        robots: ALL_ROBOTS,
+        include_opted_out: true,
+    }
 }
 
 #[test]
@@ -342,17 +351,25 @@ fn a_handle_that_turns_out_to_be_a_known_user_is_merged_with_it() {
     let sim = Sim::start(
         &folder,
         &[
-            "--users", "400", "--seed", "3", "--speed", "0", "--limits", "off",
+            "--users", "120", "--seed", "3", "--speed", "0", "--limits", "off",
         ],
     );
     let truth = Truth::read(&sim);
     let seed = truth.seed();
     let local = truth.local_id(&seed);
+    let plan = everything(&seed, 1);
     // Both names at once: the store learns only from the lookup that they are one.
-    let words = format!("{seed} id:{local} --until-idle --limits off --depth 1 --concurrency 8");
-    let output = folder.crawl(&sim.address, &words);
+    let words = format!(
+        "{} id:{local} --until-idle --limits off --concurrency 8",
+        plan.words()
+    );
+    let output = folder
+        .crawl_command(&sim.address, &words)
+        .env("KITTIWAKE_MASTODON_TOKEN", TOKEN)
+        .output()
+        .expect("the binary runs");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    compare(&folder.path("t.db"), &truth, &seed, 1);
+    compare(&folder.path("t.db"), &truth, plan);
     assert_eq!(count(&folder, "SELECT count(*) FROM key_merges"), 1);
 }
 

@@ -1,220 +1,105 @@
 //! A crawl stores exactly the ground truth.
 
+use crate::oracle::{ALL_ROBOTS, CORE_ROBOTS, Expected, Plan, Rows, Truth};
 use crate::support::{Folder, Sim, open, rows, text};
 use rusqlite::Connection;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What a crawl of the given depth has to hold.
-pub(crate) struct Expected {
-    pub(crate) users: BTreeSet<Vec<String>>,
-    pub(crate) relations: BTreeSet<Vec<String>>,
-    pub(crate) statuses: BTreeSet<Vec<String>>,
-    visited: BTreeSet<String>,
-}
+/// With a token, conversations are shown whole.
+pub(crate) const TOKEN: &str = "ada:planted-secret-0123456789";
 
-/// The ground truth of a frozen world.
-pub(crate) struct Truth {
-    users: BTreeMap<String, Value>,
-    relations: Vec<(String, String)>,
-    statuses: BTreeMap<String, Value>,
-}
+/// The tables that are compared, and how a crawl file shows them. Columns that begin with `@` are
+/// keys, and become names.
+const TABLES: [(&str, &str); 7] = [
+    (
+        "users",
+        "SELECT key AS '@', display_name, url, is_bot, is_protected, created_us, followers_count,
+                following_count, statuses_count FROM users",
+    ),
+    (
+        "user_relations",
+        "SELECT source AS '@', target AS '@' FROM user_relations",
+    ),
+    (
+        "statuses",
+        "SELECT key AS '@', author AS '@', created_us, edited_us, html, language, visibility,
+                is_sensitive, content_warning, reply_to AS '@', repost_of AS '@', replies_count,
+                reposts_count, likes_count FROM statuses",
+    ),
+    (
+        "comments",
+        "SELECT key AS '@', status AS '@', parent AS '@', root AS '@', author AS '@' FROM comments",
+    ),
+    ("tags", "SELECT key AS '@' FROM tags"),
+    ("user_tags", "SELECT user AS '@', tag AS '@' FROM user_tags"),
+    (
+        "links",
+        "SELECT kind, from_key AS '@', to_key AS '@' FROM links",
+    ),
+];
 
-fn field(row: &Value, name: &str) -> String {
-    match &row[name] {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Bool(flag) => u8::from(*flag).to_string(),
-        other => other.to_string(),
-    }
-}
-
-impl Truth {
-    pub(crate) fn read(sim: &Sim) -> Self {
-        let by_id = |rows: Vec<Value>| {
-            rows.into_iter()
-                .map(|row| (field(&row, "id"), row))
-                .collect()
-        };
-        let relations = sim.truth("user_relations");
-        Self {
-            users: by_id(sim.truth("users")),
-            relations: relations
-                .iter()
-                .map(|row| (field(row, "source"), field(row, "target")))
-                .collect(),
-            statuses: by_id(sim.truth("statuses")),
-        }
-    }
-
-    /// A user with relations in both directions, to begin with.
-    pub(crate) fn seed(&self) -> String {
-        let mut degrees: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
-        for (source, target) in &self.relations {
-            degrees.entry(source).or_default().0 += 1;
-            degrees.entry(target).or_default().1 += 1;
-        }
-        let (id, _) = degrees
-            .iter()
-            .filter(|(id, _)| field(&self.users[**id], "suspended") != "1")
-            .max_by_key(|(_, (following, followers))| following.min(followers))
-            .expect("a world with relations");
-        field(&self.users[*id], "acct")
-    }
-
-    pub(crate) fn local_id(&self, acct: &str) -> String {
-        let user = self.users.values().find(|user| field(user, "acct") == acct);
-        field(user.expect("a user of that name"), "local_id")
-    }
-
-    fn depths(&self, seed: &str) -> BTreeMap<String, u32> {
-        let mut neighbours: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (source, target) in &self.relations {
-            neighbours.entry(source).or_default().push(target);
-            neighbours.entry(target).or_default().push(source);
-        }
-        let (seed, _) = self
-            .users
-            .iter()
-            .find(|(_, user)| field(user, "acct") == seed)
-            .expect("the seed is a user");
-        let mut depths = BTreeMap::from([(seed.clone(), 0)]);
-        let mut queue = VecDeque::from([seed.as_str()]);
-        while let Some(id) = queue.pop_front() {
-            let depth = depths[id];
-            for next in neighbours.get(id).into_iter().flatten() {
-                if !depths.contains_key(*next) {
-                    depths.insert((*next).to_owned(), depth + 1);
-                    queue.push_back(next);
-                }
-            }
-        }
-        depths
-    }
-
-    pub(crate) fn expected(&self, seed: &str, depth: u32) -> Expected {
-        let depths = self.depths(seed);
-        let within = |bound: u32| -> BTreeSet<String> {
-            depths
-                .iter()
-                .filter(|(_, at)| **at <= bound)
-                .map(|(id, _)| id.clone())
-                .collect()
-        };
-        let visited = within(depth);
-        let mut users = within(depth + 1);
-        let mut statuses = BTreeSet::new();
-        for (id, status) in &self.statuses {
-            if !visited.contains(&field(status, "author")) {
-                continue;
-            }
-            statuses.insert(id.clone());
-            // A repost shows the post it repeats, and that post its author.
-            let original = field(status, "repost_of");
-            if !original.is_empty() {
-                users.insert(field(&self.statuses[&original], "author"));
-                statuses.insert(original);
-            }
-        }
-        Expected {
-            users: users.iter().map(|id| self.user_row(id)).collect(),
-            relations: self
-                .relations
-                .iter()
-                .filter(|(source, target)| visited.contains(source) || visited.contains(target))
-                .map(|(source, target)| vec![source.clone(), target.clone()])
-                .collect(),
-            statuses: statuses.iter().map(|id| self.status_row(id)).collect(),
-            visited,
-        }
-    }
-
-    fn user_row(&self, id: &str) -> Vec<String> {
-        let user = &self.users[id];
-        let names = [
-            "id",
-            "display_name",
-            "url",
-            "bot",
-            "locked",
-            "created_us",
-            "followers",
-            "following",
-            "statuses",
-        ];
-        names.iter().map(|name| field(user, name)).collect()
-    }
-
-    fn status_row(&self, id: &str) -> Vec<String> {
-        let status = &self.statuses[id];
-        let names = [
-            "id",
-            "author",
-            "created_us",
-            "edited_us",
-            "content",
-            "language",
-            "visibility",
-            "sensitive",
-            "spoiler_text",
-            "reply_to",
-            "repost_of",
-            "replies",
-            "reposts",
-            "likes",
-        ];
-        names.iter().map(|name| field(status, name)).collect()
-    }
-}
-
-/// What a crawl file holds, in the form of the ground truth.
-pub(crate) struct Held {
-    pub(crate) users: BTreeSet<Vec<String>>,
-    pub(crate) relations: BTreeSet<Vec<String>>,
-    pub(crate) statuses: BTreeSet<Vec<String>>,
-}
-
-impl Held {
-    pub(crate) fn read(path: &Path) -> Self {
-        let connection = open(path);
-        // Canonical ids where they are known; a post that is only named by an answer to it is
-        // known by its local id alone, which the ground truth knows as well.
-        connection
-            .execute_batch(
-                "CREATE TEMP TABLE names AS SELECT key, id FROM main.ids WHERE canonical;
-                 CREATE INDEX temp.by_key ON names(key);",
-            )
-            .expect("names");
-        Self {
-            users: rows(
-                &connection,
-                "SELECT n.id, display_name, url, is_bot, is_protected, created_us, followers_count,
-                        following_count, statuses_count
-                 FROM users u JOIN names n ON n.key = u.key",
-            ),
-            relations: rows(
-                &connection,
-                "SELECT s.id, t.id FROM user_relations r
-                 JOIN names s ON s.key = r.source JOIN names t ON t.key = r.target",
-            ),
-            statuses: rows(
-                &connection,
-                "SELECT n.id, a.id, created_us, edited_us, html, language, visibility, is_sensitive,
-                        content_warning, p.id, o.id, replies_count, reposts_count, likes_count
-                 FROM statuses x JOIN names n ON n.key = x.key
-                 LEFT JOIN names a ON a.key = x.author LEFT JOIN names p ON p.key = x.reply_to
-                 LEFT JOIN names o ON o.key = x.repost_of",
-            ),
+impl Expected {
+    fn table(&self, name: &str) -> &Rows {
+        match name {
+            "users" => &self.users,
+            "user_relations" => &self.relations,
+            "statuses" => &self.statuses,
+            "comments" => &self.comments,
+            "tags" => &self.tags,
+            "user_tags" => &self.user_tags,
+            _ => &self.links,
         }
     }
 }
 
-fn difference(
-    what: &str,
-    expected: &BTreeSet<Vec<String>>,
-    held: &BTreeSet<Vec<String>>,
-) -> Vec<String> {
+/// The names of all keys: canonical ids, or what the ground truth knows the local id to be.
+pub(crate) fn names(connection: &Connection, truth: &Truth) -> BTreeMap<String, String> {
+    let local = truth.names_of_local_ids();
+    let mut names = BTreeMap::new();
+    let sql = "SELECT key, canonical, type, alias, id FROM ids ORDER BY canonical";
+    for row in rows(connection, sql) {
+        let [key, canonical, kind, alias, id] = row.try_into().expect("five columns");
+        if canonical == "1" {
+            names.insert(key, id);
+        } else if alias == "id"
+            && let Some(name) = local.get(&(kind, id))
+        {
+            names.entry(key).or_insert_with(|| name.clone());
+        }
+    }
+    names
+}
+
+/// What a crawl file holds of a table, in the form of the ground truth.
+fn held(connection: &Connection, names: &BTreeMap<String, String>, sql: &str) -> Rows {
+    let statement = connection.prepare(sql).expect(sql);
+    let is_key: Vec<bool> = statement
+        .column_names()
+        .iter()
+        .map(|name| name.starts_with('@'))
+        .collect();
+    let name = |(cell, is_key): (String, &bool)| {
+        if *is_key && !cell.is_empty() {
+            let unknown = || format!("unknown key {cell}");
+            names.get(&cell).cloned().unwrap_or_else(unknown)
+        } else {
+            cell
+        }
+    };
+    let found = rows(connection, sql);
+    let named: Vec<Vec<String>> = found
+        .into_iter()
+        .map(|row| row.into_iter().zip(&is_key).map(name).collect())
+        .collect();
+    let count = named.len();
+    let set: Rows = named.into_iter().collect();
+    assert_eq!(set.len(), count, "two rows of one thing in {sql}");
+    set
+}
+
+pub(crate) fn difference(what: &str, expected: &Rows, held: &Rows) -> Vec<String> {
     let missing = expected
         .difference(held)
         .take(3)
@@ -227,71 +112,65 @@ fn difference(
 }
 
 /// Compares a crawl file with the ground truth, row by row.
-pub(crate) fn compare(path: &Path, truth: &Truth, seed: &str, depth: u32) {
-    let mut expected = truth.expected(seed, depth);
-    let mut held = Held::read(path);
-    // The parent of a reply is stored as a reference; it has a canonical id here only if the
-    // parent itself was seen. Where it was not, the local id stands for it.
-    let known: BTreeSet<String> = held.statuses.iter().map(|row| row[0].clone()).collect();
-    expected.statuses = std::mem::take(&mut expected.statuses)
-        .into_iter()
-        .map(|mut row| {
-            if !known.contains(&row[9]) {
-                row[9] = String::new();
-            }
-            row
-        })
-        .collect();
-    held.statuses = std::mem::take(&mut held.statuses);
-    let differences: Vec<String> = [
-        difference("user", &expected.users, &held.users),
-        difference("relation", &expected.relations, &held.relations),
-        difference("status", &expected.statuses, &held.statuses),
-    ]
-    .concat();
-    assert!(differences.is_empty(), "{}", differences.join("\n"));
-    // Nothing is stored that has no canonical id, and so would not have been compared.
-    for (table, compared) in [
-        ("users", held.users.len()),
-        ("user_relations", held.relations.len()),
-        ("statuses", held.statuses.len()),
-    ] {
-        let counted = rows(&open(path), &format!("SELECT count(*) FROM {table}"));
-        assert_eq!(
-            counted.into_iter().flatten().collect::<Vec<_>>(),
-            [compared.to_string()],
-            "{table}"
-        );
+pub(crate) fn compare(path: &Path, truth: &Truth, plan: Plan<'_>) {
+    let expected = truth.expected(plan);
+    let connection = open(path);
+    let names = names(&connection, truth);
+    let mut differences = Vec::new();
+    let mut counts = Vec::new();
+    for (table, sql) in TABLES {
+        let held = held(&connection, &names, sql);
+        let wanted = expected.table(table);
+        differences.extend(difference(table, wanted, &held));
+        counts.push(format!("{} {table}", held.len()));
     }
-    assert!(
-        !expected.users.is_empty()
-            && !expected.relations.is_empty()
-            && !expected.statuses.is_empty()
-    );
-    check_outcomes(&open(path), &expected);
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    assert!(!expected.users.is_empty() && !expected.relations.is_empty());
+    assert!(!expected.statuses.is_empty() && !expected.links.is_empty());
+    check_visits(&connection, &names, &expected);
     println!(
-        "equal to the truth: {} users, {} relations, {} statuses; {} visited",
-        expected.users.len(),
-        expected.relations.len(),
-        expected.statuses.len(),
-        expected.visited.len(),
+        "equal to the truth: {}; {} users within reach, {} of them opted out",
+        counts.join(", "),
+        expected.reached.len(),
+        expected.opted_out.len(),
     );
 }
 
-/// Every id asked for has an outcome, and nothing else was visited.
-fn check_outcomes(connection: &Connection, expected: &Expected) {
-    let visited = rows(
-        connection,
-        "SELECT i.id FROM subjects s JOIN ids i ON i.key = s.key AND i.canonical
-         WHERE EXISTS (SELECT 1 FROM frontier f WHERE f.subject = s.key AND f.visits > 0)",
-    );
-    let wanted: BTreeSet<Vec<String>> =
-        expected.visited.iter().map(|id| vec![id.clone()]).collect();
+/// Everybody within reach was visited and nobody else, and every visit has an outcome.
+fn check_visits(connection: &Connection, names: &BTreeMap<String, String>, expected: &Expected) {
+    let set = |ids: &BTreeSet<String>| -> Rows { ids.iter().map(|id| vec![id.clone()]).collect() };
+    let profiles = "SELECT subject AS '@' FROM frontier WHERE robot = 'profiles' AND visits > 0";
+    let visited = held(connection, names, profiles);
+    let wanted = set(&expected.reached);
     assert!(
         visited == wanted,
         "{:?}",
         difference("visited", &wanted, &visited)
     );
+    let opted_out = "SELECT DISTINCT o.key AS '@' FROM outcomes o JOIN users u ON u.key = o.key
+                     WHERE outcome = 'opted out'";
+    let refused = held(connection, names, opted_out);
+    let wanted = set(&expected.opted_out);
+    assert!(
+        refused == wanted,
+        "{:?}",
+        difference("opted out", &wanted, &refused)
+    );
+    for (robot, posts) in &expected.asked {
+        let sql = format!(
+            "SELECT subject AS '@' FROM frontier f WHERE robot = '{robot}' AND visits > 0
+             AND NOT EXISTS (SELECT 1 FROM outcomes o WHERE o.key = f.subject
+                             AND o.query = f.robot AND outcome = 'opted out')"
+        );
+        let asked = held(connection, names, &sql);
+        let wanted = set(posts);
+        assert!(asked == wanted, "{:?}", difference(robot, &wanted, &asked));
+    }
+    let unfinished = rows(
+        connection,
+        "SELECT subject, robot FROM frontier WHERE visits = 0 AND robot <> 'updates'",
+    );
+    assert!(unfinished.is_empty(), "not visited: {unfinished:?}");
     let without = rows(
         connection,
         "SELECT f.subject, f.robot FROM frontier f WHERE f.visits > 0
@@ -300,7 +179,8 @@ fn check_outcomes(connection: &Connection, expected: &Expected) {
     assert!(without.is_empty(), "no outcome for {without:?}");
 }
 
-fn crawls_exactly_the_truth(users: &str, depth: u32, concurrency: &str) {
+/// Crawls a frozen world to its end, and compares.
+fn crawls_exactly_the_truth(users: &str, depth: u32, robots: &str, concurrency: &str, all: bool) {
     let folder = Folder::new();
     let sim = Sim::start(
         &folder,
@@ -309,12 +189,22 @@ fn crawls_exactly_the_truth(users: &str, depth: u32, concurrency: &str) {
         ],
     );
     let truth = Truth::read(&sim);
-    let seed = truth.seed();
+    let plan = Plan {
+        seed: &truth.seed(),
+        depth,
+        robots,
+        include_opted_out: all,
+    };
     let file = folder.path("t.db");
     let words = format!(
-        "{seed} --depth {depth} --until-idle --limits off --concurrency {concurrency} --json"
+        "{} --until-idle --limits off --concurrency {concurrency} --json",
+        plan.words()
     );
-    let output = folder.crawl(&sim.address, &words);
+    let output = folder
+        .crawl_command(&sim.address, &words)
+        .env("KITTIWAKE_MASTODON_TOKEN", TOKEN)
+        .output()
+        .expect("the binary runs");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let summary: Value = serde_json::from_slice(&output.stdout).expect("a JSON summary");
     assert_eq!(summary["end"]["reason"], "idle");
@@ -323,20 +213,30 @@ fn crawls_exactly_the_truth(users: &str, depth: u32, concurrency: &str) {
         "calls: {}, seconds: {}",
         summary["calls"], summary["seconds"]
     );
-    compare(&file, &truth, &seed, depth);
+    compare(&file, &truth, plan);
 }
 
 #[test]
 fn a_crawl_with_one_fetch_at_once_stores_exactly_the_truth() {
-    crawls_exactly_the_truth("2000", 2, "1");
+    crawls_exactly_the_truth("200", 2, ALL_ROBOTS, "1", true);
 }
 
 #[test]
 fn a_crawl_with_sixteen_fetches_at_once_stores_exactly_the_truth() {
-    crawls_exactly_the_truth("2000", 2, "16");
+    crawls_exactly_the_truth("200", 2, ALL_ROBOTS, "16", true);
+}
+
+#[test]
+fn those_who_opted_out_are_left_alone() {
+    crawls_exactly_the_truth("200", 2, ALL_ROBOTS, "8", false);
 }
 
 #[test]
 fn a_crawl_of_depth_one_leaves_those_beyond_unvisited() {
-    crawls_exactly_the_truth("3000", 1, "8");
+    crawls_exactly_the_truth("1000", 1, ALL_ROBOTS, "8", true);
+}
+
+#[test]
+fn a_crawl_of_relations_profiles_and_posts_stores_exactly_the_truth() {
+    crawls_exactly_the_truth("2000", 2, CORE_ROBOTS, "16", true);
 }
