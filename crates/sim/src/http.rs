@@ -91,21 +91,53 @@ async fn handle(
             .headers
             .get(HOST)
             .and_then(|host| host.to_str().ok());
-        let url = format!("http://{}{}", host.unwrap_or_default(), request.uri.path());
+        let question = Question {
+            route,
+            params,
+            url: format!("http://{}{}", host.unwrap_or_default(), request.uri.path()),
+            is_signed_in: matches!(caller, Caller::Token { .. }),
+        };
+        answer(&shared, question).await
+    };
+    shared.books().ledger.answered(entered, answer.status);
+    respond(answer, verdict.headers.as_ref())
+}
+
+/// What the world is asked, once a call has been let in.
+#[derive(Debug)]
+struct Question {
+    route: Route,
+    params: Params,
+    /// Scheme, host and path, for the links to other pages.
+    url: String,
+    is_signed_in: bool,
+}
+
+impl Question {
+    fn answer(&self, shared: &Shared) -> Answer {
         let renderer = Renderer {
             world: &shared.world,
             accounts: &shared.accounts,
             at_us: shared.clock.world().micros(),
-            is_signed_in: matches!(caller, Caller::Token { .. }),
+            is_signed_in: self.is_signed_in,
         };
         renderer.answer(Asking {
-            route: &route,
-            params: &params,
-            url: &url,
+            route: &self.route,
+            params: &self.params,
+            url: &self.url,
         })
-    };
-    shared.books().ledger.answered(entered, answer.status);
-    respond(answer, verdict.headers.as_ref())
+    }
+}
+
+async fn answer(shared: &Arc<Shared>, question: Question) -> Answer {
+    if !question.route.is_wide() {
+        return question.answer(shared);
+    }
+    // Long work: the requests of others must not wait behind it.
+    let shared = Arc::clone(shared);
+    tokio::task::spawn_blocking(move || question.answer(&shared))
+        .await
+        .unwrap_or_else(|_| Problem::Broken.into())
 }
 
 /// Counts a call and enters it in the ledger, at the instant it arrived.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::mastodon::{account_uri, account_url, status_uri, status_url};
 use crate::world::time::{DAY_US, iso_day};
-use crate::world::{Draft, Link, Post, Standing, TAGS, World};
+use crate::world::{Draft, Link, Post, Standing, World};
 
 const LINES_DEFAULT: usize = 1_000;
 const LINES_MAX: usize = 10_000;
@@ -87,7 +87,12 @@ pub(crate) fn page(world: &World, asked: TruthPage<'_>) -> Option<Vec<u8>> {
     };
     if asked.table == Table::Tags {
         let first = after.map_or(0, |after| after.item as usize + 1);
-        for (place, name) in teller.tags().into_iter().enumerate().skip(first) {
+        for (place, name) in world
+            .used_tags(asked.at_us)
+            .into_iter()
+            .enumerate()
+            .skip(first)
+        {
             lines.push(&json!({ "name": name, "_after": format!("0-{place}") }));
         }
         return Some(lines.body);
@@ -165,6 +170,7 @@ impl Teller<'_> {
         let username = world.username(user, self.at_us);
         let counts = world.counts(user, self.at_us);
         let traits = world.traits(user);
+        let wishes = world.wishes(user);
         let profile = (!is_banned).then(|| world.profile(user, self.at_us));
         let (display_name, note) = profile.map_or_else(Default::default, |profile| {
             (profile.display_name, profile.note_html)
@@ -184,10 +190,14 @@ impl Teller<'_> {
             "locked": traits.is_locked && !is_banned,
             "note": note,
             "discoverable": if is_banned { Some(false) } else { traits.discoverable },
-            "indexable": traits.is_indexable && !is_banned,
+            "indexable": wishes.is_indexable && !is_banned,
+            "noindex": wishes.is_noindex,
+            "hide_collections": wishes.hide_collections,
             "last_status_at": counts.last_post_day.map(iso_day),
             "suspended": is_banned,
             "gone": standing == Standing::Gone,
+            // Found by the beginning of the name; everybody is found by the whole handle.
+            "searchable": !is_banned && world.is_sampled(user),
             "_after": format!("{user}-0"),
         })
     }
@@ -203,6 +213,9 @@ impl Teller<'_> {
             lines.push(&json!({
                 "source": self.uri(edge.source),
                 "target": self.uri(edge.target),
+                // Which of the two lists show it; neither may.
+                "in_following": !self.world.hides_lists(edge.source),
+                "in_followers": !self.world.hides_lists(edge.target),
                 "_after": format!("{user}-{}", edge.id),
             }));
         }
@@ -259,6 +272,8 @@ impl Teller<'_> {
             "tags": content.tags,
             "mentions": content.mentions.iter().map(|&user| self.uri(user)).collect::<Vec<_>>(),
             "media": content.media.len(),
+            "in_tag_timelines": world.is_in_tag_timelines(post),
+            "searchable": world.is_searchable(post, self.at_us),
         }))
     }
 
@@ -272,21 +287,6 @@ impl Teller<'_> {
             "root": self.post_uri(&root),
             "author": self.uri(post.user()),
         }))
-    }
-
-    /// The tags that visible posts use, sorted. Ends early once the whole vocabulary was met, which
-    /// in a large world is after a few hundred users.
-    fn tags(&self) -> Vec<&'static str> {
-        let mut found = std::collections::BTreeSet::new();
-        for user in 0..self.world.users() {
-            for post in self.world.timeline_up(user, self.at_us, 0) {
-                found.extend(self.world.content(&post, self.at_us).tags);
-            }
-            if found.len() == TAGS.len() {
-                break;
-            }
-        }
-        found.into_iter().collect()
     }
 }
 

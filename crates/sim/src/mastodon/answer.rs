@@ -20,6 +20,10 @@ pub(crate) enum Problem {
     Gone,
     TooManyIds,
     TooManyRequests,
+    NoQuery,
+    NegativePaging,
+    SearchPaging,
+    SearchResolving,
     Broken,
 }
 
@@ -31,6 +35,20 @@ impl Problem {
             Self::NoSuchRoute => (404, "Not Found"),
             Self::Gone => (410, "Gone"),
             Self::TooManyIds => (422, "Validation failed: too many ids"),
+            Self::NoQuery => (400, "param is missing or the value is empty or invalid: q"),
+            Self::NegativePaging => (
+                400,
+                "Pagination values for `offset` and `limit` must be positive",
+            ),
+            Self::SearchPaging => (
+                401,
+                "Search queries pagination is not supported without authentication",
+            ),
+            Self::SearchResolving => (
+                401,
+                "Search queries that resolve remote resources are not supported without \
+                 authentication",
+            ),
             Self::TooManyRequests => (429, "Too many requests"),
             Self::Broken => (500, "This page is not correct"),
         }

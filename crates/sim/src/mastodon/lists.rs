@@ -1,7 +1,6 @@
 //! The answer to each route.
 
 use serde::Serialize;
-use serde_json::json;
 
 use super::answer::{Answer, Problem};
 use super::entities::Status;
@@ -9,12 +8,12 @@ use super::paging::{Bounds, LinkBase, PageEnds};
 use super::render::Renderer;
 use super::route::{Params, Route};
 use crate::HOST;
-use crate::world::{Follow, Link, Post, Standing, ThreadLimits, ids};
+use crate::world::{Follow, Link, Post, Standing, ThreadLimits, World, ids};
 
 const ACCOUNTS_PER_BATCH_MAX: usize = 40;
 const STATUSES_PER_BATCH_MAX: usize = 20;
 const ACCOUNTS_PER_PAGE: usize = 40;
-const STATUSES_PER_PAGE: usize = 20;
+pub(super) const STATUSES_PER_PAGE: usize = 20;
 const THREAD_ANONYMOUS: ThreadLimits = ThreadLimits {
     ancestors: 40,
     descendants: 60,
@@ -53,15 +52,18 @@ impl Renderer<'_> {
             Route::Accounts { ids } => self.accounts_by_ids(ids),
             Route::Following { id } => {
                 let user = self.present_user(id)?;
-                let edges = self.world.following_at(user, self.at_us);
+                let edges = self.unless_hidden(user, |world| world.following_at(user, self.at_us));
                 self.follow_page(asking, edges, |edge| edge.target)
             }
             Route::Followers { id } => {
                 let user = self.present_user(id)?;
-                let edges = self.world.followers_at(user, self.at_us);
+                let edges = self.unless_hidden(user, |world| world.followers_at(user, self.at_us));
                 self.follow_page(asking, edges, |edge| edge.source)
             }
             Route::Timeline { id } => self.timeline(asking, id),
+            Route::FeaturedTags { id } => self.featured_tags(id),
+            Route::TagTimeline { tag } => self.tag_timeline(asking, tag),
+            Route::Search { query } => self.search(query, asking.params),
             Route::Status { id } => Ok(Answer::json(&self.status(&self.post(id)?)?)),
             Route::Statuses { ids } => self.statuses_by_ids(ids),
             Route::Context { id } => self.context(id),
@@ -79,15 +81,8 @@ impl Renderer<'_> {
     }
 
     fn lookup(&self, acct: &str) -> Result<Answer, Problem> {
-        let handle = acct.strip_prefix('@').unwrap_or(acct);
-        let username = match handle.split_once('@') {
-            Some((username, host)) if host.eq_ignore_ascii_case(HOST) => username,
-            Some(_) => return Err(Problem::NoSuchRecord),
-            None => handle,
-        };
-        let user = self
-            .world
-            .user_named(username, self.at_us)
+        let user = local_name(acct)
+            .and_then(|username| self.world.user_named(username, self.at_us))
             .ok_or(Problem::NoSuchRecord)?;
         Ok(Answer::json(&self.account(self.present(user)?)?))
     }
@@ -113,6 +108,15 @@ impl Renderer<'_> {
             .filter_map(|id| self.world.visible_post(id, self.at_us))
             .collect();
         Ok(Answer::json(&self.statuses(&found)?))
+    }
+
+    /// The lists of those who hide them are empty to everybody.
+    fn unless_hidden(&self, user: u64, list: impl FnOnce(&World) -> Vec<Follow>) -> Vec<Follow> {
+        if self.world.hides_lists(user) {
+            Vec::new()
+        } else {
+            list(self.world)
+        }
     }
 
     fn follow_page(
@@ -159,31 +163,17 @@ impl Renderer<'_> {
         Ok(Answer::json(&self.statuses(&page)?).with_link(link))
     }
 
-    /// A page of posts, newest first, reading no more of the history than it needs.
     fn timeline_page(&self, user: u64, bounds: Bounds, params: &Params) -> Vec<Post> {
         // Nobody in this world pins posts.
         if params.is_true("pinned") || !self.world.is_active(user, self.at_us) {
             return Vec::new();
         }
-        let below_id = bounds.max_id.unwrap_or(i64::MAX as u64);
-        if let Some(above_id) = bounds.min_id {
-            let mut page: Vec<Post> = self
-                .world
-                .timeline_up(user, self.at_us, above_id)
-                .take_while(|post| post.id() < below_id)
-                .filter(|post| self.is_wanted(post, params))
-                .take(bounds.limit)
-                .collect();
-            page.reverse();
-            return page;
-        }
-        let above_id = bounds.since_id.unwrap_or(0);
-        self.world
-            .timeline_down(user, self.at_us, below_id)
-            .take_while(|post| post.id() > above_id)
-            .filter(|post| self.is_wanted(post, params))
-            .take(bounds.limit)
-            .collect()
+        cut_posts(
+            bounds,
+            |post| self.is_wanted(post, params),
+            |below_id| self.world.timeline_down(user, self.at_us, below_id),
+            |above_id| self.world.timeline_up(user, self.at_us, above_id),
+        )
     }
 
     fn is_wanted(&self, post: &Post, params: &Params) -> bool {
@@ -194,12 +184,12 @@ impl Renderer<'_> {
             return false;
         }
         let tagged = params.get("tagged").map(str::to_lowercase);
-        if tagged.is_none() && !params.is_true("only_media") {
-            return true;
-        }
-        let content = self.world.content(post, self.at_us);
-        tagged.is_none_or(|tag| content.tags.contains(&tag.as_str()))
-            && (!content.media.is_empty() || !params.is_true("only_media"))
+        tagged.is_none_or(|tag| self.world.post_tags(post).contains(&tag.as_str()))
+            && self.has_wanted_media(post, params)
+    }
+
+    pub(super) fn has_wanted_media(&self, post: &Post, params: &Params) -> bool {
+        !params.is_true("only_media") || !self.world.content(post, self.at_us).media.is_empty()
     }
 
     fn context(&self, id: &str) -> Result<Answer, Problem> {
@@ -217,28 +207,7 @@ impl Renderer<'_> {
         }))
     }
 
-    fn instance(&self) -> serde_json::Value {
-        json!({
-            "domain": HOST,
-            "title": "A synthetic network",
-            "version": "4.7.3",
-            "source_url": "https://github.com/mastodon/mastodon",
-            "description": "",
-            "usage": { "users": { "active_month": self.world.users() } },
-            "languages": ["en"],
-            "configuration": {
-                "accounts": { "max_featured_tags": 10, "max_pinned_statuses": 5 },
-                "statuses": { "max_characters": 500, "max_media_attachments": 4 },
-                "limited_federation": false,
-            },
-            "registrations": { "enabled": false, "approval_required": false, "message": null },
-            "api_versions": { "mastodon": 11 },
-            "contact": { "email": "", "account": null },
-            "rules": [],
-        })
-    }
-
-    fn present_user(&self, id: &str) -> Result<u64, Problem> {
+    pub(super) fn present_user(&self, id: &str) -> Result<u64, Problem> {
         let user = ids::parse(id).and_then(|id| self.world.user_with_id(id));
         self.present(user.ok_or(Problem::NoSuchRecord)?)
     }
@@ -269,6 +238,45 @@ impl Renderer<'_> {
             Link::None | Link::Reply(_) => Ok(post),
         }
     }
+}
+
+/// The name in a handle of this host; none in a handle of another.
+pub(super) fn local_name(handle: &str) -> Option<&str> {
+    let handle = handle.strip_prefix('@').unwrap_or(handle);
+    match handle.split_once('@') {
+        Some((name, host)) => host.eq_ignore_ascii_case(HOST).then_some(name),
+        None => Some(handle),
+    }
+}
+
+/// A page of posts, newest first, reading no more of the history than it needs. The walks are given
+/// by functions from a bound to the posts below it, newest first, or above it, oldest first.
+pub(super) fn cut_posts<Down, Up>(
+    bounds: Bounds,
+    is_wanted: impl Fn(&Post) -> bool,
+    down: impl FnOnce(u64) -> Down,
+    up: impl FnOnce(u64) -> Up,
+) -> Vec<Post>
+where
+    Down: Iterator<Item = Post>,
+    Up: Iterator<Item = Post>,
+{
+    let below_id = bounds.max_id.unwrap_or(i64::MAX as u64);
+    if let Some(above_id) = bounds.min_id {
+        let mut page: Vec<Post> = up(above_id)
+            .take_while(|post| post.id() < below_id)
+            .filter(is_wanted)
+            .take(bounds.limit)
+            .collect();
+        page.reverse();
+        return page;
+    }
+    let above_id = bounds.since_id.unwrap_or(0);
+    down(below_id)
+        .take_while(|post| post.id() > above_id)
+        .filter(is_wanted)
+        .take(bounds.limit)
+        .collect()
 }
 
 /// Ids of a batch in the order in which the network's database gives its rows.

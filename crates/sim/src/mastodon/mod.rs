@@ -5,10 +5,13 @@
 
 mod answer;
 mod entities;
+mod instance;
 mod lists;
 mod paging;
 mod render;
 mod route;
+mod search;
+mod tags;
 
 pub(crate) use answer::{Answer, Problem};
 pub(crate) use entities::{account_uri, account_url, status_uri, status_url};

@@ -69,6 +69,7 @@ impl Renderer<'_> {
         let account_id = self.world.account_id(user);
         let username = self.world.username(user, self.at_us);
         let traits = self.world.traits(user);
+        let wishes = self.world.wishes(user);
         let counts = self.world.counts(user, self.at_us);
         let is_banned = self.world.standing(user, self.at_us) != Standing::Active;
         let profile = (!is_banned).then(|| self.world.profile(user, self.at_us));
@@ -95,7 +96,7 @@ impl Renderer<'_> {
             } else {
                 traits.discoverable
             },
-            indexable: traits.is_indexable && !is_banned,
+            indexable: wishes.is_indexable && !is_banned,
             group: false,
             created_at: iso_ms(traits.created_day * DAY_US),
             note,
@@ -111,12 +112,12 @@ impl Renderer<'_> {
             following_count: counts.following,
             statuses_count: counts.statuses,
             last_status_at: counts.last_post_day.map(iso_day),
-            hide_collections: traits.hide_collections,
+            hide_collections: wishes.hide_collections,
             show_media: true,
             show_media_replies: true,
             show_featured: true,
             suspended: is_banned.then_some(true),
-            noindex: false,
+            noindex: wishes.is_noindex,
             feature_approval: if is_open {
                 Approval::OPEN
             } else {

@@ -35,8 +35,13 @@ impl Params {
     }
 
     pub(crate) fn is_true(&self, name: &str) -> bool {
-        self.get(name)
-            .is_some_and(|value| matches!(value, "1" | "true" | "True" | "on"))
+        // As the real server reads it: whatever does not say no says yes.
+        self.get(name).is_some_and(|value| {
+            !matches!(
+                value,
+                "" | "0" | "f" | "F" | "false" | "FALSE" | "off" | "OFF"
+            )
+        })
     }
 
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
@@ -46,7 +51,8 @@ impl Params {
     /// The parameters that choose a page, in a fixed order.
     pub(crate) fn cursor(&self) -> String {
         let mut written = form_urlencoded::Serializer::new(String::new());
-        for name in CURSOR_NAMES {
+        // An offset chooses a page but does not count as paging.
+        for name in CURSOR_NAMES.into_iter().chain(["offset"]) {
             if let Some(value) = self.get(name) {
                 written.append_pair(name, value);
             }
@@ -71,6 +77,9 @@ pub(crate) enum Route {
     Following { id: String },
     Followers { id: String },
     Timeline { id: String },
+    FeaturedTags { id: String },
+    TagTimeline { tag: String },
+    Search { query: String },
     Status { id: String },
     Statuses { ids: Vec<String> },
     Context { id: String },
@@ -105,6 +114,13 @@ impl Route {
             ["api", "v1", "accounts", id, "statuses"] => Self::Timeline {
                 id: (*id).to_owned(),
             },
+            ["api", "v1", "accounts", id, "featured_tags"] => Self::FeaturedTags {
+                id: (*id).to_owned(),
+            },
+            ["api", "v1", "timelines", "tag", tag] => Self::TagTimeline { tag: decoded(tag) },
+            ["api", "v2", "search"] => Self::Search {
+                query: params.get("q").unwrap_or_default().to_owned(),
+            },
             ["api", "v1", "statuses"] => Self::Statuses { ids: ids() },
             ["api", "v1", "statuses", id] => Self::Status {
                 id: (*id).to_owned(),
@@ -132,6 +148,9 @@ impl Route {
             Self::Following { .. } => "following",
             Self::Followers { .. } => "followers",
             Self::Timeline { .. } => "timeline",
+            Self::FeaturedTags { .. } => "featured_tags",
+            Self::TagTimeline { .. } => "tag_timeline",
+            Self::Search { .. } => "search",
             Self::Status { .. } => "status",
             Self::Statuses { .. } => "statuses",
             Self::Context { .. } => "context",
@@ -150,14 +169,34 @@ impl Route {
             | Self::Following { id }
             | Self::Followers { id }
             | Self::Timeline { id }
+            | Self::FeaturedTags { id }
             | Self::Status { id }
             | Self::Context { id }
             | Self::RebloggedBy { id }
             | Self::FavouritedBy { id } => id.clone(),
+            Self::TagTimeline { tag } => tag.clone(),
+            Self::Search { query } => query.clone(),
             Self::Accounts { ids } | Self::Statuses { ids } => ids.join(","),
             Self::Instance | Self::Unknown => String::new(),
         }
     }
+
+    /// Whether the answer may take long: it is made from many users.
+    pub(crate) const fn is_wide(&self) -> bool {
+        matches!(self, Self::TagTimeline { .. } | Self::Search { .. })
+    }
+}
+
+/// A part of a path as it was before it was escaped.
+fn decoded(segment: &str) -> String {
+    // In a path these three stand for themselves, in a form they would not.
+    let form = segment
+        .replace('+', "%2B")
+        .replace('&', "%26")
+        .replace('=', "%3D");
+    form_urlencoded::parse(form.as_bytes())
+        .next()
+        .map_or_else(String::new, |(name, _)| name.into_owned())
 }
 
 #[cfg(test)]
@@ -189,6 +228,18 @@ mod tests {
             Route::Unknown
         );
         assert_eq!(Route::read("", &params), Route::Unknown);
+    }
+
+    #[test]
+    fn tags_in_paths_are_read_without_escapes() {
+        for (path, tag) in [
+            ("/api/v1/timelines/tag/caf%C3%A9", "café"),
+            ("/api/v1/timelines/tag/a+b&c=d%20e", "a+b&c=d e"),
+            ("/api/v1/timelines/tag/%FF%zz", "\u{FFFD}%zz"),
+        ] {
+            let route = Route::read(path, &Params::default());
+            assert_eq!(route.subject(), tag);
+        }
     }
 
     #[test]

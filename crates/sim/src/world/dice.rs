@@ -25,6 +25,8 @@ pub(crate) enum Purpose {
     Deletion,
     Edit,
     Text,
+    Wishes,
+    FeaturedTags,
 }
 
 /// Spreads every bit of the input over the whole output.

@@ -83,6 +83,11 @@ impl Graph {
         self.arriving.degree(self.arriving_ranks.forward(user))
     }
 
+    /// Where a user stands among all when the most famous comes first.
+    pub(crate) fn place_by_fame(&self, user: u64) -> u64 {
+        self.arriving_ranks.forward(user)
+    }
+
     /// Users by the number of arriving stubs, the most famous first.
     pub(crate) fn by_fame(&self, position: u64) -> u64 {
         self.arriving_ranks.backward(position)

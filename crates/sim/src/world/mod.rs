@@ -1,7 +1,8 @@
 //! The world: a pure function of its seed, its size and the time. Nothing is stored per user.
 //!
 //! Everything a user does is computed when it is asked for. The one thing that is kept for a
-//! while are blocks, the reverse index of replies, reposts and likes, in a cache of fixed size.
+//! while are blocks, the reverse index of replies, reposts and likes, and the days of the sample,
+//! both in caches of fixed size.
 
 mod block;
 mod degrees;
@@ -14,6 +15,8 @@ mod people;
 mod posts;
 mod relations;
 mod rhythm;
+mod sample;
+mod tags;
 mod text;
 mod threads;
 pub(crate) mod time;
@@ -25,6 +28,7 @@ pub(crate) use block::Like;
 pub(crate) use graph::Follow;
 pub(crate) use people::{Field as ProfileField, Standing};
 pub(crate) use posts::{Draft, Link, Post};
+pub(crate) use tags::tag_place;
 pub(crate) use text::{Media, tag_path};
 pub(crate) use threads::ThreadLimits;
 pub(crate) use vocabulary::TAGS;
@@ -32,6 +36,7 @@ pub(crate) use vocabulary::TAGS;
 use block::BlockCache;
 use graph::Graph;
 use ids::AccountIds;
+use sample::SampleCache;
 use time::{DAY_S, SECOND_US, day_of, iso_ms};
 
 /// The history of posts begins this many days before the world's first instant.
@@ -59,6 +64,7 @@ pub(crate) struct World {
     graph: Graph,
     account_ids: AccountIds,
     blocks: BlockCache,
+    samples: SampleCache,
 }
 
 impl World {
@@ -83,6 +89,7 @@ impl World {
             graph: Graph::new(seed, users, anchor_day * DAY_S),
             account_ids: AccountIds::new(seed, users),
             blocks: BlockCache::default(),
+            samples: SampleCache::default(),
         })
     }
 

@@ -40,21 +40,29 @@ const DELETION_AFTER_DAYS: i64 = 14;
 /// Users who change their profile do so every so many days.
 const PROFILE_CHANGE_DAYS: i64 = 20;
 const PROFILE_CHANGE_PERMILLE: u64 = 150;
+const NOINDEX_PERMILLE: u64 = 30;
+const NOT_INDEXABLE_PERMILLE: u64 = 50;
+const HIDDEN_LISTS_PERMILLE: u64 = 30;
 
 /// What hardly ever changes about a user.
 #[derive(Debug, Clone, Copy)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "they are the network's own switches"
-)]
 pub(crate) struct Traits {
     pub(crate) created_day: i64,
     pub(crate) is_bot: bool,
     pub(crate) is_locked: bool,
     pub(crate) discoverable: Option<bool>,
-    pub(crate) is_indexable: bool,
-    pub(crate) hide_collections: Option<bool>,
     pub(crate) has_avatar: bool,
+}
+
+/// What a user lets others do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wishes {
+    /// Whether their public posts may be found by searching; about one in twenty says no.
+    pub(crate) is_indexable: bool,
+    /// Whether they ask search engines to keep away. Never those who are not indexable, so that
+    /// whoever honours only one of the two wishes is found out.
+    pub(crate) is_noindex: bool,
+    pub(crate) hide_collections: Option<bool>,
 }
 
 /// A line of a profile's table.
@@ -151,9 +159,22 @@ impl World {
             is_bot: dice.chance(bot_permille),
             is_locked: dice.chance(80),
             discoverable: dice.pick(&[Some(true), Some(true), Some(false), None]),
-            is_indexable: dice.chance(300),
-            hide_collections: dice.pick(&[None, None, Some(false)]),
             has_avatar: dice.chance(800),
+        }
+    }
+
+    pub(crate) fn wishes(&self, user: u64) -> Wishes {
+        let mut dice = Dice::new(self.seed, Purpose::Wishes, user, 0);
+        let roll = dice.below(1_000);
+        let not_indexable = NOINDEX_PERMILLE..NOINDEX_PERMILLE + NOT_INDEXABLE_PERMILLE;
+        Wishes {
+            is_noindex: roll < NOINDEX_PERMILLE,
+            is_indexable: !not_indexable.contains(&roll),
+            hide_collections: if dice.chance(HIDDEN_LISTS_PERMILLE) {
+                Some(true)
+            } else {
+                dice.pick(&[None, None, Some(false)])
+            },
         }
     }
 

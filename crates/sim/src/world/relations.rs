@@ -37,14 +37,24 @@ impl World {
         }
     }
 
-    /// Users to begin with: the most followed who post, are shown and follow somebody.
+    /// Users to begin with: the most followed who post, are shown and follow somebody, and let
+    /// others see whom.
     pub(crate) fn seed_users(&self, at_us: i64) -> impl Iterator<Item = u64> {
         (0..self.users)
             .map(|position| self.graph.by_fame(position))
             .filter(move |&user| {
+                if self.hides_lists(user) {
+                    return false;
+                }
                 let counts = self.counts(user, at_us);
                 counts.statuses > 0 && counts.followers > 0 && counts.following > 0
             })
+    }
+
+    /// Whether a user keeps both lists to themselves. The counts stay, and so does the user's place
+    /// in the lists of others.
+    pub(crate) fn hides_lists(&self, user: u64) -> bool {
+        self.wishes(user).hide_collections == Some(true)
     }
 
     /// A banned user's edges are hidden, from whichever end one looks.

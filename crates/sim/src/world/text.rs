@@ -38,13 +38,16 @@ impl World {
         if is_unlisted { "unlisted" } else { "public" }
     }
 
+    /// Whether everybody finds a post that is no repost, not only those who look at its author.
+    pub(crate) fn is_public(&self, post: &Post) -> bool {
+        self.visibility(post.id()) == "public"
+    }
+
     pub(crate) fn content(&self, post: &Post, at_us: i64) -> Content {
         if let Link::Repost(target) = post.link {
             return repost_content(self.visibility(target.id()));
         }
-        let mut dice = Dice::new(self.seed, Purpose::Text, post.id(), 0);
-        let mentions = self.mentions(post, &mut dice);
-        let tags = tags(&mut dice);
+        let (mentions, tags, mut dice) = self.mentions_and_tags(post);
         let (language, first) = dice.pick(SENTENCES);
         let mut html = String::from("<p>");
         for &user in &mentions {
@@ -81,6 +84,14 @@ impl World {
             media,
             application: dice.chance(900).then(|| dice.pick(APPLICATIONS)),
         }
+    }
+
+    /// Whom a post mentions, which tags it has, and the dice that go on with the rest of its text.
+    pub(crate) fn mentions_and_tags(&self, post: &Post) -> (Vec<u64>, Vec<&'static str>, Dice) {
+        let mut dice = Dice::new(self.seed, Purpose::Text, post.id(), 0);
+        let mentions = self.mentions(post, &mut dice);
+        let tags = tags(&mut dice);
+        (mentions, tags, dice)
     }
 
     fn mentions(&self, post: &Post, dice: &mut Dice) -> Vec<u64> {

@@ -29,6 +29,25 @@ async fn a_hundred_million_users_can_be_read_from_any_corner() {
 }
 
 #[tokio::test]
+async fn tags_and_searches_of_a_huge_world_cover_a_sample() {
+    let sim = Sim::frozen(100_000_000, 7).await;
+    let tagged = sim.get("/api/v1/timelines/tag/birds?limit=40").await.list();
+    assert_eq!(tagged.len(), 40);
+    let handle = sim.server.seed_handles(1).remove(0);
+    let beginning = handle.rsplit_once('_').unwrap().0;
+    let found = sim
+        .get(&format!("/api/v2/search?q={beginning}&type=accounts"))
+        .await
+        .json();
+    let accounts = found["accounts"].as_array().unwrap();
+    assert!(
+        accounts
+            .iter()
+            .any(|account| account["acct"] == handle.as_str())
+    );
+}
+
+#[tokio::test]
 async fn pages_of_the_truth_are_bounded_in_a_huge_world() {
     let sim = Sim::frozen(100_000_000, 7).await;
     for table in ["users", "user_relations", "statuses", "comments", "tags"] {

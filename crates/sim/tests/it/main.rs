@@ -6,5 +6,7 @@ mod client;
 mod huge;
 mod limits;
 mod reading;
+mod search;
 mod shapes;
+mod tags;
 mod truth;

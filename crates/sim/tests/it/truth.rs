@@ -32,6 +32,8 @@ async fn the_truth_is_what_the_api_shows() {
             ("locked", "locked"),
             ("discoverable", "discoverable"),
             ("indexable", "indexable"),
+            ("noindex", "noindex"),
+            ("hide_collections", "hide_collections"),
             ("last_status_at", "last_status_at"),
         ] {
             assert_eq!(user[ours], account[theirs], "{ours}");
