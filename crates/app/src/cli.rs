@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Resume(ControlArguments),
     /// End a running crawl, or switch one of its robots off; everything is saved.
     Stop(ControlArguments),
+    /// Print how the data of a crawl came about, as Markdown for a methods section.
+    Report(ReportArguments),
     /// Look at network definitions.
     #[command(subcommand)]
     Network(NetworkCommand),
@@ -167,15 +169,29 @@ pub(crate) enum LimitsChoice {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  kittiwake status alice.db")]
+#[command(
+    after_help = "Examples:\n  kittiwake status alice.db\n  kittiwake status alice.db --watch"
+)]
 pub(crate) struct StatusArguments {
     /// The crawl's file.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
+    /// Look again and again until Ctrl-C.
+    #[arg(long)]
+    pub watch: bool,
+
     /// Print as JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  kittiwake report alice.db > methods.md")]
+pub(crate) struct ReportArguments {
+    /// The crawl's file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -69,6 +69,38 @@ impl Drop for ProgressLines {
     }
 }
 
+/// A text that is shown again and again: rewritten in place on a terminal, one after the other
+/// elsewhere.
+#[derive(Debug, Default)]
+pub(crate) struct Screen {
+    lines: usize,
+}
+
+impl Screen {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn show(&mut self, text: &str) {
+        if !std::io::stdout().is_terminal() {
+            output(text);
+            return;
+        }
+        let mut shown = String::new();
+        if self.lines > 0 {
+            let _ = write!(shown, "\x1b[{}A\r\x1b[J", self.lines);
+        }
+        for line in text.lines() {
+            shown.extend(line.chars().take(LINE_CHARACTERS_MAX));
+            shown.push('\n');
+        }
+        self.lines = text.lines().count();
+        let mut stdout = std::io::stdout().lock();
+        let _ = stdout.write_all(shown.as_bytes());
+        let _ = stdout.flush();
+    }
+}
+
 /// Puts new lines in the place of those that were drawn before.
 fn redraw(drawn: &AtomicUsize, lines: &[String]) {
     let before = drawn.swap(lines.len(), Ordering::Relaxed);

@@ -13,8 +13,11 @@ mod duration;
 mod environment;
 mod failure;
 mod history;
+mod methods;
 mod progress;
 mod robots;
+mod showcase;
+mod standing;
 mod summary;
 
 use clap::Parser;

@@ -2,7 +2,6 @@
 
 use kittiwake_engine::{CrawlReport, End};
 use kittiwake_store::Summary;
-use kittiwake_store::ledger::BudgetUsage;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -55,12 +54,23 @@ pub(crate) fn crawled(file: &Path, report: &CrawlReport, seconds: f64) -> Value 
         entries.insert("rows_new".into(), json!(report.rows_new));
         entries.insert("rows_changed".into(), json!(report.rows_changed));
         entries.insert("seconds".into(), json!(seconds));
+        if let Some(robots) = entries.get_mut("robots").and_then(Value::as_object_mut) {
+            for (name, done) in &report.robots {
+                let Some(robot) = robots.get_mut(&**name).and_then(Value::as_object_mut) else {
+                    continue;
+                };
+                robot.insert("calls".into(), json!(done.calls));
+                robot.insert("visits".into(), json!(done.visits));
+                robot.insert("rows_new".into(), json!(done.rows_new));
+                robot.insert("rows_changed".into(), json!(done.rows_changed));
+            }
+        }
     }
     shown
 }
 
 /// The tables that people look for, in the order in which they do.
-const SHOWN: [&str; 13] = [
+pub(crate) const SHOWN: [&str; 13] = [
     "users",
     "user_relations",
     "statuses",
@@ -137,16 +147,4 @@ pub(crate) fn ending(report: &CrawlReport, seconds: f64) -> String {
         );
     }
     text
-}
-
-/// One budget of the ledger, for people.
-pub(crate) fn budget_line(usage: &BudgetUsage) -> String {
-    let spent: u64 = [usage.granted, usage.carried, usage.foreign]
-        .map(u64::from)
-        .iter()
-        .sum();
-    let limit = usage
-        .limit
-        .map_or_else(|| "?".to_owned(), |limit| limit.to_string());
-    format!("{}: {spent} of {limit} used in this window", usage.budget.0)
 }

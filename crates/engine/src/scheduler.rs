@@ -517,6 +517,7 @@ impl Scheduler {
             violations: self.violations,
             given_up: self.given_up,
             budgets: purse.spent(),
+            robots: shown.robots,
             summary: self.shop.store.summary().await?,
             rows_new: shown.rows_new,
             rows_changed: shown.rows_changed,

@@ -1,7 +1,7 @@
 //! What a crawl is asked to do, with what, and what it reports.
 
 use crate::permits::BudgetSpent;
-use crate::{Clock, CrashHook, Progress};
+use crate::{Clock, CrashHook, Progress, RobotProgress};
 use kittiwake_fetch::{Fetcher, Secret};
 use kittiwake_frontier::Policy;
 use kittiwake_model::{Follow, Name, WorldTime};
@@ -9,6 +9,7 @@ use kittiwake_network::Network;
 use kittiwake_store::ledger::Ledger;
 use kittiwake_store::{Store, Summary};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -129,6 +130,8 @@ pub struct CrawlReport {
     /// Visits that failed for good; the same command tries them again.
     pub given_up: u64,
     pub budgets: Vec<BudgetSpent>,
+    /// What each robot did in this run.
+    pub robots: BTreeMap<Name, RobotProgress>,
     pub summary: Summary,
     pub rows_new: u64,
     pub rows_changed: u64,

@@ -99,6 +99,11 @@ impl Default for Ledger {
 }
 
 impl Ledger {
+    /// Calls that were refused for a limit.
+    pub(crate) const fn violations_total(&self) -> u64 {
+        self.violations_total
+    }
+
     fn with_caps(entries_max: usize, calls_max: usize) -> Self {
         Self {
             entries_max,

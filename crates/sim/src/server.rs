@@ -108,6 +108,11 @@ impl Server {
         users.map(|user| world.username(user, self.at_us)).collect()
     }
 
+    /// Calls that broke a limit so far.
+    pub fn violations(&self) -> u64 {
+        self.shared.books().ledger.violations_total()
+    }
+
     /// Stops listening, lets requests that are being answered finish, and returns.
     pub async fn shutdown(self) {
         let Self { stop, mut task, .. } = self;

@@ -4,6 +4,7 @@
 //! of the project is here, and each back end passes the same suite ([`suite`]).
 //! Does not know: what a network is, how a definition looks, when a subject should be visited.
 
+pub mod detail;
 mod error;
 mod hash;
 pub mod ledger;
@@ -12,6 +13,7 @@ mod record;
 pub mod sqlite;
 pub mod suite;
 
+pub use detail::{Detail, Methods};
 pub use error::{StoreError, StoreErrorKind};
 pub use ledger::{Acquired, BudgetUsage, Carry, Closing, Ledger, Want};
 pub use sqlite::{OpenMode, SqliteStore};
@@ -51,6 +53,12 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     /// Counts for summaries.
     fn summary(&self) -> StoreFuture<'_, Summary>;
+
+    /// How the crawl stands.
+    fn detail(&self) -> StoreFuture<'_, Detail>;
+
+    /// How the data came about.
+    fn methods(&self) -> StoreFuture<'_, Methods>;
 }
 
 /// Which subjects of a lane are asked for.

@@ -3,30 +3,26 @@
 use crate::cli::{Arguments, Command, DemoArguments};
 use crate::commands::crawl;
 use crate::failure::Failure;
-use crate::{console, environment, summary};
+use crate::{console, environment, showcase, summary};
 use clap::Parser;
 use kittiwake_sim::{Limits, SimConfig};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The demo's world: small enough for seconds, large enough to meet its limits.
 const USERS: u64 = 2_000;
-/// Limits run this much quicker than real time, so that several windows pass in a short demo.
-const LIMIT_SPEED: f64 = 150.0;
+/// The world and its limits run this much quicker than real time, so that several windows pass, and
+/// people go on posting, in a short demo.
+const SPEED: f64 = 150.0;
 const WORLD_AT_US: i64 = 1_780_315_200_000_000;
+const SECONDS: u64 = 30;
 
 pub(crate) async fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> {
     let server = kittiwake_sim::serve(SimConfig {
-        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        users: USERS,
-        seed: 7,
-        speed: 0.0,
-        limit_speed: Some(LIMIT_SPEED),
-        at_us: WORLD_AT_US,
-        real_now_us: environment::real_now().micros(),
+        speed: SPEED,
         limits: Limits::Strict,
-        latency_ms: 0,
+        ..SimConfig::frozen(USERS, 7, WORLD_AT_US, environment::real_now().micros())
     })
     .await
     .map_err(|error| Failure::other(error.to_string()))?;
@@ -34,15 +30,14 @@ pub(crate) async fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> 
     std::fs::create_dir_all(&folder)
         .map_err(|error| Failure::other(format!("cannot make {}: {error}", folder.display())))?;
     let file = folder.join("demo.db");
-    let address = format!("http://{}", server.address());
-    let mut words = vec!["kittiwake".to_owned(), "crawl".into(), "mastodon".into()];
-    words.extend(server.seed_handles(3));
-    words.extend(["--host", &address, "--clock-from", &address, "--depth", "1"].map(String::from));
-    words.extend(["--for", "20s", "--until-idle", "--concurrency", "8"].map(String::from));
-    words.extend(["--into".to_owned(), file.display().to_string()]);
+    let words = command_words(
+        &server.url(),
+        server.seed_handles(3),
+        &file.display().to_string(),
+    );
     if !arguments.json {
         console::note(&format!(
-            "A synthetic network of {USERS} users with a real server's limits, {LIMIT_SPEED:.0} times as quick."
+            "A synthetic network of {USERS} users with a real server's limits; its time runs {SPEED:.0} times as quick. {SECONDS} seconds, all robots:"
         ));
         console::note(&format!("$ {}", words.join(" ")));
     }
@@ -53,19 +48,25 @@ pub(crate) async fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> 
     };
     let started = Instant::now();
     let report = crawl::crawl(&crawl_arguments, &folder.join("budgets.db")).await?;
-    let seconds = started.elapsed().as_secs_f64();
+    let elapsed = started.elapsed();
+    let violations = server.violations();
     server.shutdown().await;
     if arguments.json {
-        console::output(&summary::crawled(&file, &report, seconds).to_string());
-        return Ok(ExitCode::SUCCESS);
+        console::output(&summary::crawled(&file, &report, elapsed.as_secs_f64()).to_string());
+    } else {
+        console::output(showcase::table(&report, violations, elapsed, &file).trim_end());
     }
-    let shown = file.display();
-    console::output(&format!(
-        "\n{}{}\nEverything is in {shown}. Look into it:\n  \
-         sqlite3 {shown} \"SELECT handle, followers_count, statuses_count FROM users ORDER BY followers_count DESC LIMIT 5\"\n  \
-         kittiwake status {shown}",
-        summary::table(&report.summary),
-        summary::ending(&report, seconds),
-    ));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The demo as a person would type it.
+fn command_words(address: &str, seeds: Vec<String>, file: &str) -> Vec<String> {
+    let time = format!("{}s", Duration::from_secs(SECONDS).as_secs());
+    let mut words = vec!["kittiwake".to_owned(), "crawl".into(), "mastodon".into()];
+    words.extend(seeds);
+    let options = ["--host", address, "--clock-from", address, "--depth", "2"];
+    words.extend(options.map(String::from));
+    words.extend(["--robots", "all", "--for", &time, "--concurrency", "8"].map(String::from));
+    words.extend(["--into", file].map(String::from));
+    words
 }

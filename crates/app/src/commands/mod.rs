@@ -4,6 +4,7 @@ mod control;
 mod crawl;
 mod demo;
 mod network;
+mod report;
 mod sim;
 mod status;
 
@@ -19,6 +20,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Pause(arguments) => control::run(&arguments, ControlCommand::Pause).await,
         Command::Resume(arguments) => control::run(&arguments, ControlCommand::Resume).await,
         Command::Stop(arguments) => control::run(&arguments, ControlCommand::Stop).await,
+        Command::Report(arguments) => report::run(&arguments).await,
         Command::Network(command) => network::run(command),
         Command::Sim(SimCommand::Serve(arguments)) => sim::run(&arguments).await,
         Command::Demo(arguments) => demo::run(&arguments).await,

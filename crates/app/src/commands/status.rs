@@ -1,54 +1,118 @@
-//! `kittiwake status`: what a file holds.
+//! `kittiwake status`: what a file holds, and how its crawl stands.
 
 use crate::cli::StatusArguments;
+use crate::commands::crawl::stop_asked;
 use crate::failure::Failure;
-use crate::{console, environment, summary};
+use crate::{console, environment, standing, summary};
 use kittiwake_model::LimitTime;
-use kittiwake_store::Store;
-use kittiwake_store::ledger::Ledger;
-use kittiwake_store::sqlite::{OpenMode, SqliteStore};
-use serde_json::json;
-use std::fmt::Write;
+use kittiwake_store::ledger::{BudgetUsage, Ledger};
+use kittiwake_store::sqlite::{OpenMode, SqliteStore, control};
+use kittiwake_store::{Detail, Store, Summary};
+use serde_json::{Value, json};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// The least time between two looks.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// A look at a large file takes its time; watching must not become the file's main occupation.
+const SHARE_OF_TIME: u32 = 10;
+
+/// Everything that one look finds.
+struct Look {
+    summary: Summary,
+    detail: Detail,
+    budgets: Vec<BudgetUsage>,
+    is_crawled: bool,
+}
 
 pub(crate) async fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
     let store = SqliteStore::open(&arguments.file, OpenMode::Read)?;
-    let run = store.last_run().await?;
-    let held = store.summary().await?;
-    let budgets = budgets().await;
-    if arguments.json {
-        let mut shown = summary::held(&arguments.file, &held);
-        if let (Some((number, record)), Some(entries)) = (&run, shown.as_object_mut()) {
-            entries.insert(
-                "run".into(),
-                json!({
-                    "number": number,
-                    "network": record.network,
-                    "host": record.host,
-                    "definition": record.definition,
-                    "clock": record.clock,
-                    "started_us": record.started,
-                }),
-            );
-            entries.insert("budgets".into(), json!(budgets));
-        }
-        console::output(&shown.to_string());
+    if !arguments.watch {
+        show(arguments, &look(arguments, &store).await?, None);
         return Ok(ExitCode::SUCCESS);
     }
-    let mut text = String::new();
-    if let Some((number, record)) = &run {
-        let _ = writeln!(text, "{} at {}, run {number}", record.network, record.host);
+    let mut screen = (!arguments.json).then(console::Screen::new);
+    let stop = stop_asked();
+    tokio::pin!(stop);
+    loop {
+        let started = Instant::now();
+        show(arguments, &look(arguments, &store).await?, screen.as_mut());
+        let pause = LOOK_EVERY.max(started.elapsed() * SHARE_OF_TIME);
+        tokio::select! {
+            () = &mut stop => return Ok(ExitCode::SUCCESS),
+            () = tokio::time::sleep(pause) => {}
+        }
     }
-    text.push_str(&summary::table(&held));
-    for budget in budgets {
-        let _ = writeln!(text, "budget {budget}");
+}
+
+async fn look(arguments: &StatusArguments, store: &SqliteStore) -> Result<Look, Failure> {
+    Ok(Look {
+        summary: store.summary().await?,
+        detail: store.detail().await?,
+        budgets: budgets().await,
+        is_crawled: control::is_crawled(&arguments.file)?,
+    })
+}
+
+fn show(arguments: &StatusArguments, look: &Look, screen: Option<&mut console::Screen>) {
+    if arguments.json {
+        console::output(&as_json(arguments, look).to_string());
+        return;
     }
-    console::output(text.trim_end());
-    Ok(ExitCode::SUCCESS)
+    let now = environment::real_now();
+    let mut text = standing::headline(&look.detail, look.is_crawled, now);
+    text.push_str(&summary::table(&look.summary));
+    for usage in &look.budgets {
+        text.push_str(&standing::budget(usage, LimitTime(now.micros())));
+    }
+    text.push_str(&standing::stages(&look.detail.recent));
+    text.push_str(&standing::next(&look.detail.next));
+    match screen {
+        Some(screen) => screen.show(&text),
+        None => console::output(text.trim_end()),
+    }
+}
+
+fn as_json(arguments: &StatusArguments, look: &Look) -> Value {
+    let mut shown = summary::held(&arguments.file, &look.summary);
+    let Some(entries) = shown.as_object_mut() else {
+        return shown;
+    };
+    let Detail {
+        last_run,
+        recent,
+        next,
+        paused,
+    } = &look.detail;
+    if let Some(run) = last_run {
+        entries.insert("run".into(), standing::run_json(run));
+    }
+    entries.insert("crawling".into(), json!(look.is_crawled));
+    let paused: Vec<_> = paused
+        .iter()
+        .map(|robot| robot.as_deref().unwrap_or("all"))
+        .collect();
+    entries.insert("paused".into(), json!(paused));
+    let budgets: Vec<Value> = look.budgets.iter().map(standing::budget_json).collect();
+    entries.insert("budgets".into(), json!(budgets));
+    entries.insert("recent".into(), standing::recent_json(recent));
+    let next: Vec<Value> = next
+        .iter()
+        .map(|visit| {
+            json!({
+                "robot": visit.robot,
+                "subject": visit.subject,
+                "due_us": visit.due_us,
+                "revisit": visit.is_revisit,
+            })
+        })
+        .collect();
+    entries.insert("next".into(), json!(next));
+    shown
 }
 
 /// What the ledger says of the current windows; a ledger that is not there yet says nothing.
-async fn budgets() -> Vec<String> {
+async fn budgets() -> Vec<BudgetUsage> {
     let Ok(path) = environment::ledger_path() else {
         return Vec::new();
     };
@@ -59,6 +123,5 @@ async fn budgets() -> Vec<String> {
         return Vec::new();
     };
     let now = LimitTime(environment::real_now().micros());
-    let usage = ledger.usage(now).await.unwrap_or_default();
-    usage.iter().map(summary::budget_line).collect()
+    ledger.usage(now).await.unwrap_or_default()
 }

@@ -1,7 +1,9 @@
 //! The oracle: the real binary against the synthetic network, its ground truth and its ledger.
 #![expect(clippy::print_stdout, reason = "tests print their seeds and figures")]
 
+mod changes;
 mod commands;
+mod control;
 mod counterpart;
 mod hostile;
 mod kill;

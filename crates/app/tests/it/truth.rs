@@ -12,7 +12,7 @@ pub(crate) const TOKEN: &str = "ada:planted-secret-0123456789";
 
 /// The tables that are compared, and how a crawl file shows them. Columns that begin with `@` are
 /// keys, and become names.
-const TABLES: [(&str, &str); 7] = [
+pub(crate) const TABLES: [(&str, &str); 7] = [
     (
         "users",
         "SELECT key AS '@', display_name, url, is_bot, is_protected, created_us, followers_count,
@@ -41,7 +41,7 @@ const TABLES: [(&str, &str); 7] = [
 ];
 
 impl Expected {
-    fn table(&self, name: &str) -> &Rows {
+    pub(crate) fn table(&self, name: &str) -> &Rows {
         match name {
             "users" => &self.users,
             "user_relations" => &self.relations,
@@ -73,7 +73,11 @@ pub(crate) fn names(connection: &Connection, truth: &Truth) -> BTreeMap<String, 
 }
 
 /// What a crawl file holds of a table, in the form of the ground truth.
-fn held(connection: &Connection, names: &BTreeMap<String, String>, sql: &str) -> Rows {
+pub(crate) fn held_rows(
+    connection: &Connection,
+    names: &BTreeMap<String, String>,
+    sql: &str,
+) -> Rows {
     let statement = connection.prepare(sql).expect(sql);
     let is_key: Vec<bool> = statement
         .column_names()
@@ -119,7 +123,7 @@ pub(crate) fn compare(path: &Path, truth: &Truth, plan: Plan<'_>) {
     let mut differences = Vec::new();
     let mut counts = Vec::new();
     for (table, sql) in TABLES {
-        let held = held(&connection, &names, sql);
+        let held = held_rows(&connection, &names, sql);
         let wanted = expected.table(table);
         differences.extend(difference(table, wanted, &held));
         counts.push(format!("{} {table}", held.len()));
@@ -140,7 +144,7 @@ pub(crate) fn compare(path: &Path, truth: &Truth, plan: Plan<'_>) {
 fn check_visits(connection: &Connection, names: &BTreeMap<String, String>, expected: &Expected) {
     let set = |ids: &BTreeSet<String>| -> Rows { ids.iter().map(|id| vec![id.clone()]).collect() };
     let profiles = "SELECT subject AS '@' FROM frontier WHERE robot = 'profiles' AND visits > 0";
-    let visited = held(connection, names, profiles);
+    let visited = held_rows(connection, names, profiles);
     let wanted = set(&expected.reached);
     assert!(
         visited == wanted,
@@ -149,7 +153,7 @@ fn check_visits(connection: &Connection, names: &BTreeMap<String, String>, expec
     );
     let opted_out = "SELECT DISTINCT o.key AS '@' FROM outcomes o JOIN users u ON u.key = o.key
                      WHERE outcome = 'opted out'";
-    let refused = held(connection, names, opted_out);
+    let refused = held_rows(connection, names, opted_out);
     let wanted = set(&expected.opted_out);
     assert!(
         refused == wanted,
@@ -162,7 +166,7 @@ fn check_visits(connection: &Connection, names: &BTreeMap<String, String>, expec
              AND NOT EXISTS (SELECT 1 FROM outcomes o WHERE o.key = f.subject
                              AND o.query = f.robot AND outcome = 'opted out')"
         );
-        let asked = held(connection, names, &sql);
+        let asked = held_rows(connection, names, &sql);
         let wanted = set(posts);
         assert!(asked == wanted, "{:?}", difference(robot, &wanted, &asked));
     }

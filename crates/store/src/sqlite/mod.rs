@@ -2,6 +2,7 @@
 
 mod apply;
 mod depth;
+mod detail;
 mod error;
 mod identity;
 pub(crate) mod ledger;
@@ -161,6 +162,14 @@ impl Store for SqliteStore {
 
     fn last_run(&self) -> StoreFuture<'_, Option<(i64, RunRecord)>> {
         Box::pin(self.ask(read::last_run))
+    }
+
+    fn detail(&self) -> StoreFuture<'_, crate::Detail> {
+        Box::pin(self.ask(detail::detail))
+    }
+
+    fn methods(&self) -> StoreFuture<'_, crate::Methods> {
+        Box::pin(self.ask(detail::methods))
     }
 
     fn summary(&self) -> StoreFuture<'_, Summary> {
