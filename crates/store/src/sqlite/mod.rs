@@ -1,6 +1,7 @@
 //! One crawl in one SQLite file. The only folder that knows rusqlite.
 
 mod apply;
+pub mod check;
 mod depth;
 mod detail;
 mod error;
