@@ -1,5 +1,17 @@
 //! The command line.
 
+mod completions;
+mod config;
+mod doctor;
+mod man;
+mod parse;
+
+pub(crate) use completions::CompletionsArguments;
+pub(crate) use config::ConfigCommand;
+pub(crate) use doctor::DoctorArguments;
+pub(crate) use man::ManArguments;
+pub(crate) use parse::{Refused, command, parse};
+
 use crate::{duration, history};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kittiwake_engine::History;
@@ -46,6 +58,15 @@ pub(crate) enum Command {
     Sim(SimCommand),
     /// Crawl the synthetic network for a few seconds and show what came of it.
     Demo(DemoArguments),
+    /// Look at the settings.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Check the machine, the settings, the definitions and crawl files.
+    Doctor(DoctorArguments),
+    /// Print a script that completes commands and options in a shell.
+    Completions(CompletionsArguments),
+    /// Print the manual.
+    Man(ManArguments),
 }
 
 #[derive(Debug, Args)]
@@ -57,7 +78,8 @@ Examples:
   kittiwake crawl mastodon --host http://127.0.0.1:3000 id:42 --into test.db --limits off
 
 The same command resumes. Seeds may be added and --depth may grow.
-KITTIWAKE_<NETWORK>_TOKEN (KITTIWAKE_MASTODON_TOKEN) holds an access token, if you have one.")]
+KITTIWAKE_<NETWORK>_TOKEN (KITTIWAKE_MASTODON_TOKEN) holds an access token, if you have one.
+What you say every time can be set once: see kittiwake config show --help.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct CrawlArguments {
     /// A shipped network or the path of a definition, with the host to ask: mastodon@HOST.
@@ -132,7 +154,7 @@ pub(crate) struct CrawlArguments {
 
     /// An address or a page by which a host's owner can reach you; sent with every call and
     /// required for any host that is not loopback.
-    #[arg(long, value_name = "CONTACT", env = "KITTIWAKE_CONTACT")]
+    #[arg(long, value_name = "CONTACT")]
     pub contact: Option<String>,
 
     /// Take world and limit time from a synthetic network, for example http://127.0.0.1:3000.

@@ -1,18 +1,30 @@
-//! The environment: paths, tokens, settings files and the machine's clock. The only file that
+//! The environment: variables, folders, settings files and the machine's clock. The only file that
 //! reads them.
 
 use crate::failure::Failure;
 use kittiwake_model::RealTime;
-use serde::Deserialize;
+use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Settings that are kept in `kittiwake.toml` (project) or `config.toml` (user).
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Settings {
-    /// How a host's owner can reach you.
-    pub contact: Option<String>,
+/// The most bytes that a settings file may have.
+const SETTINGS_BYTES_MAX: u64 = 1_048_576;
+/// What the names of our variables begin with.
+const PREFIX: &str = "KITTIWAKE_";
+const TOKEN_SUFFIX: &str = "_TOKEN";
+
+/// A settings file, there or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Layer {
+    /// `project` or `user`.
+    pub name: &'static str,
+    pub path: PathBuf,
+}
+
+/// The words of the command line.
+pub(crate) fn arguments() -> Vec<OsString> {
+    std::env::args_os().collect()
 }
 
 /// The machine's clock.
@@ -28,8 +40,23 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// The token for a network, from `KITTIWAKE_<NETWORK>_TOKEN`.
-pub(crate) fn token(network: &str) -> Result<Option<String>, Failure> {
+/// The same, whatever bytes it holds.
+pub(crate) fn variable_os(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The names of all variables of ours that are set, sorted.
+pub(crate) fn variable_names() -> Vec<String> {
+    let mut names: Vec<String> = std::env::vars_os()
+        .filter_map(|(name, _)| name.into_string().ok())
+        .filter(|name| name.starts_with(PREFIX))
+        .collect();
+    names.sort();
+    names
+}
+
+/// The variable that holds a network's token.
+pub(crate) fn token_variable(network: &str) -> String {
     let word: String = network
         .chars()
         .map(|letter| {
@@ -40,7 +67,19 @@ pub(crate) fn token(network: &str) -> Result<Option<String>, Failure> {
             }
         })
         .collect();
-    let name = format!("KITTIWAKE_{word}_TOKEN");
+    format!("{PREFIX}{word}{TOKEN_SUFFIX}")
+}
+
+/// Whether the variable is one that holds a token.
+pub(crate) fn is_token_variable(name: &str) -> bool {
+    name.strip_prefix(PREFIX)
+        .and_then(|name| name.strip_suffix(TOKEN_SUFFIX))
+        .is_some_and(|network| !network.is_empty())
+}
+
+/// The token for a network, from `KITTIWAKE_<NETWORK>_TOKEN`.
+pub(crate) fn token(network: &str) -> Result<Option<String>, Failure> {
+    let name = token_variable(network);
     let Some(token) = variable(&name) else {
         return Ok(None);
     };
@@ -54,53 +93,102 @@ pub(crate) fn token(network: &str) -> Result<Option<String>, Failure> {
     )))
 }
 
+/// Where state is kept: what must not be lost and is not a crawl.
+pub(crate) fn state_folder() -> Result<PathBuf, Failure> {
+    folder("XDG_STATE_HOME", ".local/state").ok_or_else(|| {
+        Failure::other(
+            "neither XDG_STATE_HOME nor HOME names a folder from the root; set one of them",
+        )
+    })
+}
+
+/// Where anything is kept that can be made again.
+pub(crate) fn cache_folder() -> Option<PathBuf> {
+    folder("XDG_CACHE_HOME", ".cache")
+}
+
 /// The ledger of grants, one per user of the machine.
 pub(crate) fn ledger_path() -> Result<PathBuf, Failure> {
-    let state = variable("XDG_STATE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| home().map(|home| home.join(".local/state")))
-        .ok_or_else(|| Failure::other("neither XDG_STATE_HOME nor HOME is set; set one of them"))?;
-    Ok(state.join("kittiwake/budgets.db"))
+    Ok(state_folder()?.join("budgets.db"))
 }
 
-/// The settings of the project, over those of the user.
-pub(crate) fn settings() -> Result<Settings, Failure> {
-    let project = read_settings(Path::new("kittiwake.toml"))?;
-    let user = variable("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .or_else(|| home().map(|home| home.join(".config")))
-        .map_or(Ok(Settings::default()), |config| {
-            read_settings(&config.join("kittiwake/config.toml"))
-        })?;
-    Ok(Settings {
-        contact: project.contact.or(user.contact),
-    })
+/// The settings files, the one that wins first.
+pub(crate) fn settings_files() -> Vec<Layer> {
+    let mut layers = vec![Layer {
+        name: "project",
+        path: PathBuf::from("kittiwake.toml"),
+    }];
+    layers.extend(folder("XDG_CONFIG_HOME", ".config").map(|config| Layer {
+        name: "user",
+        path: config.join("config.toml"),
+    }));
+    layers
 }
 
-fn home() -> Option<PathBuf> {
-    variable("HOME").map(PathBuf::from)
+/// Our folder below the one that the variable names, or below the home folder.
+fn folder(variable_name: &str, below_home: &str) -> Option<PathBuf> {
+    // A relative one is ignored, as the specification says: it would be another folder in every
+    // folder, and limits would be counted once in each.
+    let absolute = |name: &str| {
+        variable_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    absolute(variable_name)
+        .or_else(|| absolute("HOME").map(|home| home.join(below_home)))
+        .map(|folder| folder.join("kittiwake"))
 }
 
-fn read_settings(path: &Path) -> Result<Settings, Failure> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(Settings::default());
+/// The text of a settings file, if there is one.
+pub(crate) fn read_settings(path: &Path) -> Result<Option<String>, Failure> {
+    let shown = path.display();
+    let cannot = |error: std::io::Error| Failure::usage(format!("cannot read {shown}: {error}"));
+    match std::fs::metadata(path) {
+        // Also when something on the way to it is no folder.
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Ok(None);
         }
-        Err(error) => {
+        Err(error) => return Err(cannot(error)),
+        // A pipe would be waited for, a device might never end.
+        Ok(metadata) if !metadata.is_file() => {
             return Err(Failure::usage(format!(
-                "cannot read {}: {error}",
-                path.display()
+                "{shown} is not a regular file; settings are kept in a TOML file"
             )));
         }
-    };
-    toml::from_str(&text).map_err(|error| {
-        let message = error
-            .message()
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned();
-        Failure::usage(format!("{}: {message}", path.display()))
-    })
+        Ok(_) => {}
+    }
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(cannot)?;
+    file.take(SETTINGS_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(cannot)?;
+    if bytes.len() as u64 > SETTINGS_BYTES_MAX {
+        return Err(Failure::usage(format!(
+            "{shown} has more than {SETTINGS_BYTES_MAX} bytes; settings take a few lines"
+        )));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| {
+        Failure::usage(format!(
+            "{shown} is not UTF-8 text; settings are kept in a TOML file"
+        ))
+    })?;
+    Ok(Some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_names_the_variable_of_its_token() {
+        assert_eq!(token_variable("my-net"), "KITTIWAKE_MY_NET_TOKEN");
+        assert!(is_token_variable("KITTIWAKE_MY_NET_TOKEN"));
+        assert!(!is_token_variable("KITTIWAKE_TOKEN"));
+        assert!(!is_token_variable("MY_NET_TOKEN"));
+    }
 }

@@ -13,20 +13,23 @@ mod duration;
 mod environment;
 mod failure;
 mod history;
+mod machine;
 mod methods;
 mod progress;
 mod robots;
+mod settings;
 mod showcase;
+mod spreadsheet;
 mod standing;
 mod summary;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = match cli::Arguments::try_parse() {
+    let arguments = match cli::parse(&environment::arguments()) {
         Ok(arguments) => arguments,
-        Err(error) => return console::usage(&error),
+        Err(cli::Refused::Usage(error)) => return console::usage(&error),
+        Err(cli::Refused::Settings(failure)) => return failed(&failure),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -42,9 +45,11 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        Err(failure) => {
-            console::error(&failure.message);
-            ExitCode::from(failure.code)
-        }
+        Err(failure) => failed(&failure),
     }
+}
+
+fn failed(failure: &failure::Failure) -> ExitCode {
+    console::error(&failure.message);
+    ExitCode::from(failure.code)
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::{CrawlArguments, FollowChoice, LimitsChoice};
 use crate::failure::{Failure, code};
-use crate::{console, crash, definitions, environment, history, robots, summary};
+use crate::{console, crash, definitions, environment, history, robots, settings, summary};
 use kittiwake_engine::{
     Clock, CrawlReport, CrawlSettings, Credential, End, Limits, Parts, Progress,
 };
@@ -192,24 +192,15 @@ fn parse_base(address: &str) -> Result<Url, Failure> {
 
 fn user_agent(arguments: &CrawlArguments, loopback: bool) -> Result<String, Failure> {
     let version = env!("CARGO_PKG_VERSION");
-    let contact = match &arguments.contact {
-        Some(contact) => Some(contact.clone()),
-        None => environment::settings()?.contact,
-    };
-    match contact {
-        Some(contact)
-            if contact.is_empty()
-                || !contact.chars().all(|letter| (' '..='~').contains(&letter)) =>
-        {
-            Err(Failure::usage(
-                "a contact is plain text, such as an e-mail address or a web page",
-            ))
-        }
+    match &arguments.contact {
+        Some(contact) if !settings::is_line(contact) => Err(Failure::usage(
+            "a contact is plain text, such as an e-mail address or a web page",
+        )),
         Some(contact) => Ok(format!("kittiwake/{version} ({contact})")),
         None if loopback => Ok(format!("kittiwake/{version}")),
         None => Err(Failure::usage(
             "hosts want to know who asks: name an e-mail address or a web page with --contact, \
-             or as contact = \"…\" in kittiwake.toml",
+             in KITTIWAKE_CONTACT, or as contact = \"…\" in kittiwake.toml",
         )),
     }
 }

@@ -1,8 +1,12 @@
 //! One file per command.
 
+mod completions;
+mod config;
 mod control;
 mod crawl;
 mod demo;
+mod doctor;
+mod man;
 mod network;
 mod report;
 mod sim;
@@ -24,5 +28,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Network(command) => network::run(command),
         Command::Sim(SimCommand::Serve(arguments)) => sim::run(&arguments).await,
         Command::Demo(arguments) => demo::run(&arguments).await,
+        Command::Config(command) => config::run(&command),
+        Command::Doctor(arguments) => Ok(doctor::run(&arguments)),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
     }
 }
