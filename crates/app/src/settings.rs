@@ -13,7 +13,7 @@ pub(crate) use value::{Value, is_line};
 use crate::environment::{self, Layer};
 use crate::failure::Failure;
 use clap::builder::ValueParser;
-use clap::{ArgAction, Command};
+use clap::{Arg, ArgAction, Command};
 use file::FileValues;
 use std::path::PathBuf;
 
@@ -76,58 +76,63 @@ impl Settings {
     }
 
     /// The command line with what is set as the defaults of its arguments.
-    pub(crate) fn as_defaults(&self, mut line: Command) -> Command {
-        for command in COMMANDS {
+    pub(crate) fn as_defaults(&self, line: Command) -> Command {
+        let set = |mut command: Command| {
             for standing in &self.standing {
                 let name = standing.setting.name;
-                if standing.source == Source::Default || !has_argument(&line, command, name) {
+                if standing.source == Source::Default || !has_argument(&command, name) {
                     continue;
                 }
-                let Some(value) = &standing.value else {
-                    continue;
-                };
-                line = line.mut_subcommand(command, |command| {
-                    command.mut_arg(name, |argument| argument.default_values(value.words()))
-                });
+                if let Some(value) = &standing.value {
+                    let words = value.words();
+                    command = command.mut_arg(name, |argument| argument.default_values(words));
+                }
             }
-        }
-        line
+            command
+        };
+        for_commands(line, set)
     }
 }
 
 /// The command line in which every switch that can be set elsewhere can be switched off:
 /// `--raw=false` wins over `raw = true` in a file.
-pub(crate) fn with_switches(mut line: Command) -> Command {
-    let switches = SETTINGS
-        .iter()
-        .filter(|setting| setting.kind == Kind::Switch);
-    for setting in switches {
-        for command in COMMANDS {
-            if !has_argument(&line, command, setting.name) {
-                continue;
+pub(crate) fn with_switches(line: Command) -> Command {
+    for_commands(line, |mut command| {
+        for setting in SETTINGS {
+            if setting.kind == Kind::Switch && has_argument(&command, setting.name) {
+                command = command.mut_arg(setting.name, switch_with_value);
             }
-            line = line.mut_subcommand(command, |command| {
-                command.mut_arg(setting.name, |argument| {
-                    argument
-                        .action(ArgAction::Set)
-                        .value_parser(ValueParser::bool())
-                        .num_args(0..=1)
-                        .require_equals(true)
-                        .value_name("true|false")
-                        .default_value("false")
-                        .default_missing_value("true")
-                        .hide_default_value(true)
-                        .hide_possible_values(true)
-                })
-            });
         }
-    }
-    line
+        command
+    })
 }
 
-fn has_argument(line: &Command, command: &str, name: &str) -> bool {
-    line.find_subcommand(command)
-        .is_some_and(|command| command.get_arguments().any(|known| known.get_id() == name))
+fn switch_with_value(argument: Arg) -> Arg {
+    argument
+        .action(ArgAction::Set)
+        .value_parser(ValueParser::bool())
+        .num_args(0..=1)
+        .require_equals(true)
+        .value_name("true|false")
+        .default_value("false")
+        .default_missing_value("true")
+        .hide_default_value(true)
+        .hide_possible_values(true)
+}
+
+/// Changes the commands that have settings, and leaves all in their order.
+fn for_commands(line: Command, change: impl Fn(Command) -> Command) -> Command {
+    line.mut_subcommands(|command| {
+        if COMMANDS.contains(&command.get_name()) {
+            change(command)
+        } else {
+            command
+        }
+    })
+}
+
+fn has_argument(command: &Command, name: &str) -> bool {
+    command.get_arguments().any(|known| known.get_id() == name)
 }
 
 fn read_layer(layer: &Layer) -> Result<FileValues, Vec<String>> {
@@ -297,6 +302,16 @@ mod tests {
         assert_eq!(given.follow, FollowChoice::Both);
         assert_eq!(given.robots, ["c"]);
         assert!(!given.raw && given.quiet);
+    }
+
+    #[test]
+    fn settings_leave_the_order_of_commands_alone() {
+        let names = |line: &Command| -> Vec<String> {
+            let names = line.get_subcommands().map(Command::get_name);
+            names.map(str::to_owned).collect()
+        };
+        let defined = names(&<Arguments as clap::CommandFactory>::command());
+        assert_eq!(names(&command()), defined);
     }
 
     #[test]

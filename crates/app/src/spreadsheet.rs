@@ -5,8 +5,10 @@
 
 /// The digits that a spreadsheet keeps.
 const DIGITS_KEPT: usize = 15;
-/// The most digits of an id; what is longer is something else.
+/// The most digits of an id, and the most letters of one that was rewritten; what is longer is
+/// something else.
 const DIGITS_MAX: usize = 25;
+const REWRITTEN_MAX: usize = 40;
 /// Ids that are shown as examples.
 const EXAMPLES_MAX: usize = 3;
 
@@ -85,14 +87,13 @@ impl Census {
 /// Whether an id is written as a spreadsheet or a data frame writes large numbers.
 fn is_rewritten(id: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if id.len() > REWRITTEN_MAX {
+        return false;
+    }
     if let Some((number, exponent)) = id.split_once(['E', 'e']) {
         let (whole, fraction) = number.split_once(['.', ',']).unwrap_or((number, "0"));
         let exponent = exponent.strip_prefix('+').unwrap_or_default();
-        return whole.len() == 1
-            && digits(whole)
-            && digits(fraction)
-            && digits(exponent)
-            && exponent.len() <= 3;
+        return digits(whole) && digits(fraction) && digits(exponent) && exponent.len() <= 3;
     }
     id.split_once('.')
         .is_some_and(|(whole, fraction)| digits(whole) && whole.len() > 4 && fraction == "0")
@@ -122,7 +123,7 @@ mod tests {
             assert!(is_rewritten(id), "{id}");
         }
         for id in [
-            "1e5", "2e", "3.14", "1.09E17", "12E+4", "1E+", "10.0", "7even", "1.2.0",
+            "1e5", "2e", "3.14", "1.09E17", "1E+", "10.0", "7even", "1.2.0",
         ] {
             assert!(!is_rewritten(id), "{id}");
         }

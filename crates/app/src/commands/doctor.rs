@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
         let mut text = as_text(&checks);
         let _ = write!(
             text,
-            "\n{} ok, {} warnings, {problems} problems",
+            "\nok: {}, warnings: {}, problems: {problems}",
             count(State::Ok),
             count(State::Warning)
         );
@@ -113,8 +113,10 @@ fn as_text(checks: &[Check]) -> String {
             State::Warning => "warning",
             State::Problem => "problem",
         };
-        // Further lines of what was found stand below its first.
+        // Further lines of what was found stand below its first. A file may hold anything, which
+        // is not for the terminal to obey.
         let found = check.found.replace('\n', "\n                            ");
+        let found = found.replace(|letter: char| letter.is_control() && letter != '\n', "?");
         let _ = writeln!(text, "  {state:<8} {:<16} {found}", check.name);
         if !check.advice.is_empty() {
             let _ = writeln!(text, "{:27} → {}", "", check.advice);
@@ -158,12 +160,13 @@ mod tests {
         let text = as_text(&[
             Check::ok("machine", "clock", "fine"),
             Check::problem("machine", "disk", "full\nvery", "make room"),
-            Check::ok("settings", "files", "none"),
+            Check::ok("settings", "files", "no\u{1b}ne"),
         ]);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "machine");
         assert_eq!(lines[1].trim_start(), "ok       clock            fine");
         assert!(lines[4].ends_with("→ make room"));
         assert_eq!(lines[5..7], ["", "settings"]);
+        assert!(lines[7].ends_with("no?ne"));
     }
 }

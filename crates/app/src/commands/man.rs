@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -84,8 +85,22 @@ fn page(command: &Command) -> Result<String, Failure> {
             .to_writer(&mut bytes)
             .map_err(fault)?;
     }
-    String::from_utf8(bytes)
-        .map_err(|_| Failure::other("the page is no text; this is a fault of ours"))
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::other("the page is no text; this is a fault of ours"))?;
+    Ok(in_ascii(&text))
+}
+
+/// Not every troff reads UTF-8; every one of ours reads this.
+fn in_ascii(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_ascii() {
+            plain.push(letter);
+        } else {
+            let _ = write!(plain, "\\[u{:04X}]", u32::from(letter));
+        }
+    }
+    plain
 }
 
 /// What stands below the options in `--help`: examples keep their lines, all else is filled.
@@ -131,6 +146,7 @@ mod tests {
         let filled = roff.find(".fi").unwrap();
         assert!(examples < unfilled && unfilled < filled, "{roff}");
         assert!(filled < roff.find("Some").unwrap(), "{roff}");
+        assert_eq!(in_ascii("id:…"), "id:\\[u2026]");
         assert!(notes_section("Words").render().contains(".SH NOTES"));
     }
 }

@@ -53,6 +53,9 @@ struct Reader<'t> {
 impl Reader<'_> {
     fn table(&mut self, table: &DeTable<'_>) {
         for (key, value) in table {
+            if self.mistakes.len() >= MISTAKES_MAX {
+                return;
+            }
             let name = key.get_ref().as_ref();
             match Setting::find(name) {
                 Some(setting) => self.value(setting, value),
@@ -270,6 +273,12 @@ mod tests {
     }
 
     #[test]
+    fn a_file_full_of_mistakes_lists_some_of_them() {
+        let lines: Vec<String> = (0..50_000).map(|place| format!("a{place} = 1")).collect();
+        assert_eq!(mistakes(&lines.join("\n")).lines().count(), MISTAKES_MAX);
+    }
+
+    #[test]
     fn hostile_text_is_one_short_mistake() {
         let long = format!("{} = 1", "k".repeat(100_000));
         for text in [
@@ -282,7 +291,7 @@ mod tests {
         ] {
             let said = mistakes(text);
             assert!(said.len() < 400, "{} letters", said.len());
-            assert!(!said.chars().any(|letter| letter.is_control()), "{said:?}");
+            assert!(!said.chars().any(char::is_control), "{said:?}");
         }
     }
 }

@@ -74,7 +74,7 @@ pub fn crawl(path: &Path) -> Result<CrawlCheck, StoreError> {
 
 fn crawl_inner(path: &Path) -> Result<CrawlCheck, StoreError> {
     let size = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    open::check_form(path, OpenMode::Read)?;
+    check_form(path)?;
     // What belongs to a file lies beside the file itself, not beside a link to it.
     let path = &std::fs::canonicalize(path).map_err(unseen)?;
     let held = is_held(path)?;
@@ -99,7 +99,7 @@ fn crawl_inner(path: &Path) -> Result<CrawlCheck, StoreError> {
 
 /// Shows every id that begins with a digit, in no order.
 pub fn numeric_ids(path: &Path, mut show: impl FnMut(NumericId<'_>)) -> Result<(), StoreError> {
-    open::check_form(path, OpenMode::Read)?;
+    check_form(path)?;
     let connection = connect(path)?;
     let mut statement = connection.prepare(
         "SELECT ids.network, ids.type, ids.id, coalesce(subjects.depth = 0, 0)
@@ -125,11 +125,22 @@ pub fn ledger(path: &Path) -> Result<LedgerCheck, StoreError> {
 }
 
 fn ledger_inner(path: &Path) -> Result<LedgerCheck, StoreError> {
-    open::check_form(path, OpenMode::Read)?;
+    check_form(path)?;
     let file = LedgerFile::open(path)?;
     let damage = damage_of(&file.connection, "integrity_check")?;
     let rows = if damage.is_empty() { file.rows()? } else { 0 };
     Ok(LedgerCheck { rows, damage })
+}
+
+/// Checks that there is a database. A pipe is not even opened: one would wait for its other end.
+fn check_form(path: &Path) -> Result<(), StoreError> {
+    if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(StoreError::new(
+            StoreErrorKind::NotOurs,
+            "it is not a regular file; name a crawl's file",
+        ));
+    }
+    open::check_form(path, OpenMode::Read).map(|_| ())
 }
 
 /// A connection that leaves everything as it is, the write-ahead log too.

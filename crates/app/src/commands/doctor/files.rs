@@ -3,8 +3,8 @@
 use super::{Check, bytes};
 use crate::spreadsheet::Census;
 use crate::{console, environment};
-use kittiwake_store::StoreErrorKind;
 use kittiwake_store::sqlite::check::{self, CrawlCheck, RunCheck};
+use kittiwake_store::{StoreError, StoreErrorKind};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -43,26 +43,39 @@ fn crawl_checks(path: &Path) -> Vec<Check> {
     }
     let found = match check::crawl(path) {
         Ok(found) => found,
-        Err(error) => {
-            let advice = match error.kind() {
-                StoreErrorKind::Newer => "take the newest version of the program",
-                StoreErrorKind::Missing => "check the name; a crawl makes its file by itself",
-                StoreErrorKind::NotOurs => {
-                    "name a crawl's file, or a list of ids that ends in .txt, .csv or .tsv"
-                }
-                _ => "check the file and its folder, or restore a copy",
-            };
-            return vec![Check::problem(&area, "file", error.to_string(), advice)];
-        }
+        Err(error) => return vec![refusal(&area, &error)],
     };
     let mut checks = vec![schema(&area, &found), damage(&area, &found)];
     checks.push(log(&area, &found));
+    checks.push(lock(&area, found.held));
     let now_us = environment::real_now().micros();
     checks.extend(last_run(&area, found.last_run.as_ref(), found.held, now_us));
     if found.damage.is_empty() {
         checks.extend(id_checks(path, &area));
     }
     checks
+}
+
+fn refusal(area: &str, error: &StoreError) -> Check {
+    let advice = match error.kind() {
+        StoreErrorKind::Newer => "take the newest version of the program",
+        StoreErrorKind::Missing => "check the name; a crawl makes its file by itself",
+        StoreErrorKind::NotOurs => {
+            "name a crawl's file, or a list of ids that ends in .txt, .csv or .tsv"
+        }
+        _ => {
+            return Check::problem(
+                area,
+                "file",
+                error.to_string(),
+                "mend it, or restore a copy",
+            );
+        }
+    };
+    // What the store advises is for those who want to crawl.
+    let message = error.to_string();
+    let found = message.split("; ").next().unwrap_or_default();
+    Check::problem(area, "file", found, advice)
 }
 
 fn schema(area: &str, found: &CrawlCheck) -> Check {
@@ -110,6 +123,15 @@ fn log(area: &str, found: &CrawlCheck) -> Check {
     )
 }
 
+fn lock(area: &str, held: bool) -> Check {
+    let found = if held {
+        "a living process is crawling into it"
+    } else {
+        "nobody is crawling into it"
+    };
+    Check::ok(area, "lock", found)
+}
+
 fn last_run(area: &str, run: Option<&RunCheck>, held: bool, now_us: i64) -> Vec<Check> {
     let check = "last run";
     let Some(run) = run else {
@@ -126,10 +148,6 @@ fn last_run(area: &str, run: Option<&RunCheck>, held: bool, now_us: i64) -> Vec<
         ),
         (Some(end), _) => ended(area, check, &name, &end.reason),
     }];
-    if held && run.end.is_some() {
-        let found = "a process that has just begun, or is about to end, holds the file";
-        checks.push(Check::ok(area, "lock", found));
-    }
     if run.clock == "real" && run.started.micros().saturating_sub(now_us) > FUTURE_US_MAX {
         checks.push(Check::warning(
             area,
@@ -201,7 +219,12 @@ fn list_check(path: &Path) -> Check {
         },
         Err(error) => {
             let found = format!("cannot be read: {error}");
-            Check::problem(&area, "ids", found, "a list is a text file in UTF-8")
+            Check::problem(
+                &area,
+                "ids",
+                found,
+                "save the list as text (UTF-8), and check its name",
+            )
         }
     }
 }
@@ -215,17 +238,31 @@ fn count_list(path: &Path) -> std::io::Result<Census> {
     }
     let mut reader = BufReader::new(File::open(path)?.take(LIST_BYTES_MAX));
     let mut census = Census::default();
-    let mut line = String::new();
+    let mut line = Vec::new();
     loop {
         line.clear();
-        let read = reader.by_ref().take(LINE_BYTES_MAX).read_line(&mut line)?;
-        if read == 0 {
+        let mut bounded = reader.by_ref().take(LINE_BYTES_MAX);
+        if bounded.read_until(b'\n', &mut line)? == 0 {
             return Ok(census);
         }
-        for cell in line.split([',', ';', '\t', ' ', '\n', '\r']) {
-            let cell = cell.trim_matches(['"', '\'']);
-            census.count(cell.strip_prefix("id:").unwrap_or(cell));
+        if line.contains(&0) {
+            return Err(std::io::Error::other("it is not plain text"));
         }
+        count_line(&mut census, &String::from_utf8_lossy(&line));
+    }
+}
+
+/// Lists are written with many separators. Where there is another one, a comma may be part of a
+/// number.
+fn count_line(census: &mut Census, line: &str) {
+    let separators: &[char] = if line.contains([';', '\t']) {
+        &[';', '\t']
+    } else {
+        &[',', ' ']
+    };
+    for cell in line.trim_start_matches('\u{FEFF}').split(separators) {
+        let cell = cell.trim().trim_matches(['"', '\'']);
+        census.count(cell.strip_prefix("id:").unwrap_or(cell));
     }
 }
 
@@ -265,6 +302,53 @@ mod tests {
                 [State::Warning],
                 "{reason}"
             );
+        }
+    }
+
+    fn sound() -> CrawlCheck {
+        CrawlCheck {
+            schema: 2,
+            schema_newest: 2,
+            bytes: 4096,
+            wal_bytes: 0,
+            held: false,
+            damage: Vec::new(),
+            last_run: None,
+        }
+    }
+
+    #[test]
+    fn an_older_schema_and_a_grown_log_are_warnings() {
+        assert_eq!(schema("f", &sound()).state, State::Ok);
+        assert_eq!(log("f", &sound()).state, State::Ok);
+        let older = CrawlCheck {
+            schema: 1,
+            wal_bytes: 1 << 30,
+            ..sound()
+        };
+        assert_eq!(schema("f", &older).state, State::Warning);
+        let left = log("f", &older);
+        assert_eq!(left.state, State::Warning);
+        let held = CrawlCheck {
+            held: true,
+            ..older
+        };
+        assert_ne!(log("f", &held).advice, left.advice);
+    }
+
+    #[test]
+    fn cells_are_found_between_all_separators() {
+        for line in [
+            "\u{FEFF}1.09E+17",
+            "alice;1,09E+17;x",
+            "\"alice\",\"1.09E+17\"\r\n",
+            "alice,\"1,09E+17\"",
+            "id:1e+17 # pasted",
+            "a\t1,09E+17",
+        ] {
+            let mut census = Census::default();
+            count_line(&mut census, line);
+            assert_eq!(census.rewritten, 1, "{line:?}");
         }
     }
 
