@@ -227,6 +227,7 @@ fn page(words: &Words, zipf: &Zipf, number: usize) -> Commit {
             walk: 1,
             digest: "paging".into(),
             pages: number as u32,
+            items: 40,
             state: CursorState::Next(format!("max_id={number}")),
             checkpoint: None,
             mark_next: None,

@@ -41,7 +41,8 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// How many subjects of a lane [`Self::due`] would give in all, counted up to `limit`.
     fn waiting(&self, question: DueQuestion) -> StoreFuture<'_, u64>;
 
-    /// Commands after the one with this id, oldest first, at most a thousand.
+    /// Commands after the one with this id, oldest first, at most a thousand; also those that
+    /// were carried out, so that a new run knows what was left paused.
     fn controls(&self, after: i64) -> StoreFuture<'_, Vec<Control>>;
 
     /// Everything a visit needs to know of these tasks, in the same order; `None` for a task
@@ -83,7 +84,9 @@ pub struct Due {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskRecord {
     pub row: FrontierRow,
-    pub depth: u32,
+    /// How far from a seed the subject is, or the author of the post that it is; `None` for a
+    /// post that is visited only because it repeats another.
+    pub depth: Option<u32>,
     /// Everything by which the subject is known.
     pub identity: Identity,
     /// The subject's cursors, of all queries.

@@ -24,7 +24,7 @@ impl<'a> Work<'a, '_> {
             at_us: commit.at.0,
             log: log.unwrap_or(0),
         };
-        let expansion = commit.expansion.as_deref();
+        self.rules = commit.expansion.as_deref();
         if let Some(rules) = &commit.expansion {
             self.adopt(rules)?;
         }
@@ -37,8 +37,8 @@ impl<'a> Work<'a, '_> {
             objects.push(self.resolve(&object.identity, object.known_as)?);
         }
         self.write_objects(&commit.objects, &objects)?;
-        self.write_links(&commit.links, &objects, expansion)?;
-        self.write_discoveries(&commit.discoveries, &objects, expansion)?;
+        self.write_links(&commit.links, &objects)?;
+        self.write_discoveries(&commit.discoveries, &objects)?;
         for outcome in &commit.outcomes {
             self.write_outcome(outcome)?;
         }
@@ -48,9 +48,13 @@ impl<'a> Work<'a, '_> {
         for row in &commit.frontier {
             self.write_frontier(row)?;
         }
-        if let Some(rules) = expansion {
-            self.hand_on_depths(rules)?;
+        for id in &commit.controls_done {
+            self.execute(
+                "UPDATE control SET done_us = ?2 WHERE id = ?1 AND done_us IS NULL",
+                [*id, now_us],
+            )?;
         }
+        self.work_off()?;
         if let (Some(row), Some(log)) = (&commit.log, log) {
             self.write_log(log, row, now_us)?;
             if let Some(body) = &commit.raw {
@@ -105,13 +109,13 @@ impl<'a> Work<'a, '_> {
         self.kind_of(subject)?;
         self.execute(
             "INSERT INTO cursors(subject, query, walk, digest, pages, next, checkpoint, mark_next,
-                                 mark, started_us)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                                 mark, started_us, items)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
              ON CONFLICT DO UPDATE SET
                walk = excluded.walk, digest = excluded.digest, pages = excluded.pages,
                next = excluded.next, checkpoint = excluded.checkpoint,
                mark_next = excluded.mark_next, mark = excluded.mark,
-               started_us = excluded.started_us",
+               started_us = excluded.started_us, items = excluded.items",
             params![
                 subject,
                 &*cursor.query,
@@ -122,7 +126,8 @@ impl<'a> Work<'a, '_> {
                 cursor.checkpoint,
                 cursor.mark_next,
                 cursor.mark,
-                cursor.started.0
+                cursor.started.0,
+                cursor.items
             ],
         )?;
         Ok(())
@@ -139,15 +144,17 @@ impl<'a> Work<'a, '_> {
         let subject = self.followed(row.subject);
         self.kind_of(subject)?;
         self.execute(
-            "INSERT INTO frontier(subject, robot, lane, visits, due_us, state)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            "INSERT INTO frontier(subject, robot, lane, visits, visited_us, due_us, state)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT DO UPDATE SET lane = excluded.lane, visits = excluded.visits,
-               due_us = excluded.due_us, state = excluded.state",
+               visited_us = excluded.visited_us, due_us = excluded.due_us,
+               state = excluded.state",
             params![
                 subject,
                 &*row.robot,
                 &*row.lane,
                 row.visits,
+                row.visited.map(|at| at.0),
                 row.due.0,
                 row.state
             ],
@@ -156,7 +163,7 @@ impl<'a> Work<'a, '_> {
             subject: Key(subject),
             robot: row.robot.clone(),
             lane: row.lane.clone(),
-            visits: row.visits,
+            visited: row.visited,
             due: row.due,
         });
         Ok(())

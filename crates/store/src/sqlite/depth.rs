@@ -1,23 +1,22 @@
-//! Depths, and the filing of subjects that come within reach.
+//! Depths, and how they are handed on.
 //!
-//! The depth of a subject is the least number of follow relations from a seed. It is handed on
-//! along stored relations whenever it becomes known or smaller, in bounded steps: what a
-//! transaction cannot finish it leaves in the table `relax`, and the next one goes on. The result
-//! is that of a breadth-first search over everything stored, whatever the order of arrival.
+//! The depth of a subject is the least number of steps from a seed: along follow relations, and
+//! along what people do with posts (see `brings`). A post is as near as its author. A depth is
+//! handed on along everything stored whenever it becomes known or smaller, in bounded steps (see
+//! `relax`). The result is that of a breadth-first search over everything stored, whatever the
+//! order of arrival. Depths never rise: a relation that has vanished still counts.
 
-use super::work::{HandOn, HandOnList, Work};
+use super::relax::{HandOn, HandOnList, Place};
+use super::work::Work;
 use crate::StoreError;
-use kittiwake_model::{Discovery, Expansion, Filed, Key, WorldTime};
+use kittiwake_model::{Discovery, Expansion, Key, Role, Table};
 use rusqlite::{OptionalExtension as _, params};
 use std::sync::Arc;
 
-/// Neighbours that are fetched at a time.
-const NEIGHBOURS_MAX: usize = 500;
-
-/// Where a list begins (keys are greater than 0) for a subject that has its frontier rows, and
-/// for one whose rows have to be made first.
+/// Where all lists of a subject begin (keys are greater than 0) for one that has its frontier
+/// rows, and for one whose rows have to be made first.
 const FILED: i64 = 0;
-pub(super) const UNFILED: i64 = -1;
+const UNFILED: i64 = -1;
 
 impl<'a> Work<'a, '_> {
     /// Takes note of the rules; when they have changed, everybody is looked at again.
@@ -34,20 +33,19 @@ impl<'a> Work<'a, '_> {
              ON CONFLICT DO UPDATE SET value = excluded.value",
             [rules],
         )?;
-        self.memory.expansion = Some(expansion.clone());
-        self.hand_on.push_back(HandOn {
-            key: 0,
-            list: HandOnList::Everybody,
-            after: FILED,
-        });
+        self.memory.adopt(expansion.clone());
+        self.look_at_everybody_again();
         Ok(())
+    }
+
+    pub(super) fn look_at_everybody_again(&mut self) {
+        self.queue(0, HandOnList::Everybody, Place::default());
     }
 
     pub(super) fn write_discoveries(
         &mut self,
         discoveries: &'a [Discovery],
         objects: &[i64],
-        expansion: Option<&Expansion>,
     ) -> Result<(), StoreError> {
         let mut keys = Vec::with_capacity(discoveries.len());
         for discovery in discoveries {
@@ -55,24 +53,19 @@ impl<'a> Work<'a, '_> {
         }
         for (discovery, key) in discoveries.iter().zip(keys) {
             let key = self.memory.follow(key);
-            self.lower(key, discovery.depth, expansion)?;
+            self.lower(key, discovery.depth)?;
             self.report.discovered.push(Key(key));
         }
         Ok(())
     }
 
     /// Hands depths on along one relation that was written or seen again.
-    pub(super) fn hand_along(
-        &mut self,
-        source: i64,
-        target: i64,
-        expansion: Option<&Expansion>,
-    ) -> Result<(), StoreError> {
-        let Some(rules) = expansion else {
+    pub(super) fn hand_along(&mut self, source: i64, target: i64) -> Result<(), StoreError> {
+        let Some(rules) = self.rules else {
             // Without rules nothing can be decided now; the ends are looked at again later.
             for key in [source, target] {
                 if self.depth_of(key)?.is_some() {
-                    self.queue(key, UNFILED);
+                    self.queue_subject(key);
                 }
             }
             return Ok(());
@@ -81,17 +74,18 @@ impl<'a> Work<'a, '_> {
             && let Some(depth) = self.depth_of(source)?
             && depth <= rules.depth_max
         {
-            self.lower(target, depth.saturating_add(1), expansion)?;
+            self.lower(target, depth.saturating_add(1))?;
         }
         if rules.follow.followers
             && let Some(depth) = self.depth_of(target)?
             && depth <= rules.depth_max
         {
-            self.lower(source, depth.saturating_add(1), expansion)?;
+            self.lower(source, depth.saturating_add(1))?;
         }
         Ok(())
     }
 
+    /// The subject's own depth. A post has its author's beside it: see [`Self::reach_of`].
     pub(super) fn depth_of(&mut self, key: i64) -> Result<Option<u32>, StoreError> {
         if let Some(depth) = self.depths.get(&key) {
             return Ok(*depth);
@@ -108,14 +102,44 @@ impl<'a> Work<'a, '_> {
         Ok(depth)
     }
 
-    /// Sets a depth if it is less than what is known, files the subject if that brings it within
-    /// reach, and queues it to hand its depth on.
-    pub(super) fn lower(
+    /// How far from a seed an object is: a subject by its own depth, what somebody wrote also by
+    /// its author's.
+    pub(super) fn reach_of(&mut self, key: i64) -> Result<Option<u32>, StoreError> {
+        let own = self.depth_of(key)?;
+        let by_author = match self.author_of(key)? {
+            Some(author) => self.depth_of(author)?,
+            None => None,
+        };
+        Ok(own.into_iter().chain(by_author).min())
+    }
+
+    pub(super) fn is_within_reach(
         &mut self,
         key: i64,
-        depth: u32,
-        expansion: Option<&Expansion>,
-    ) -> Result<(), StoreError> {
+        rules: &Expansion,
+    ) -> Result<bool, StoreError> {
+        let reach = self.reach_of(key)?;
+        Ok(reach.is_some_and(|depth| depth <= rules.depth_max))
+    }
+
+    /// Who wrote it, if it is something written and that is known.
+    pub(super) fn author_of(&mut self, key: i64) -> Result<Option<i64>, StoreError> {
+        let sql = match self.table_of(key)? {
+            Table::Statuses => "SELECT author FROM statuses WHERE key = ?1",
+            Table::Comments => "SELECT author FROM comments WHERE key = ?1",
+            Table::Users | Table::Tags | Table::Objects => return Ok(None),
+        };
+        let author: Option<Option<i64>> = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row([key], |row| row.get(0))
+            .optional()?;
+        Ok(author.flatten())
+    }
+
+    /// Sets a depth if it is less than what is known, files the subject if that brings it within
+    /// reach, and queues it to hand its depth on.
+    pub(super) fn lower(&mut self, key: i64, depth: u32) -> Result<(), StoreError> {
         if self.depth_of(key)?.is_some_and(|known| known <= depth) {
             return Ok(());
         }
@@ -125,184 +149,152 @@ impl<'a> Work<'a, '_> {
             params![key, depth],
         )?;
         self.depths.insert(key, Some(depth));
-        match expansion {
-            Some(rules) if depth > rules.depth_max => Ok(()),
+        match self.rules {
+            Some(rules) if depth > rules.depth_max => {}
             Some(rules) => {
                 self.file(key, rules)?;
-                self.queue(key, FILED);
-                Ok(())
+                self.queue(key, HandOnList::Subject, Place::of(FILED));
             }
-            None => {
-                self.queue(key, UNFILED);
-                Ok(())
-            }
-        }
-    }
-
-    pub(super) fn queue(&mut self, key: i64, after: i64) {
-        for list in [HandOnList::Following, HandOnList::Followers] {
-            self.hand_on.push_back(HandOn { key, list, after });
-        }
-    }
-
-    /// Gives the subject a frontier row for every robot that visits its type.
-    fn file(&mut self, key: i64, rules: &Expansion) -> Result<(), StoreError> {
-        let (_, kind) = self.kind_of(key)?;
-        let at_us = self.at_us();
-        for filing in rules.robots.iter().filter(|filing| filing.kind == kind) {
-            let inserted = self.execute(
-                "INSERT OR IGNORE INTO frontier(subject, robot, lane, visits, due_us, state)
-                 VALUES (?1, ?2, ?3, 0, ?4, x'')",
-                params![key, &*filing.robot, &*filing.lane, at_us],
-            )?;
-            if inserted == 1 {
-                self.report.filed.push(Filed {
-                    subject: Key(key),
-                    robot: filing.robot.clone(),
-                    lane: filing.lane.clone(),
-                    visits: 0,
-                    due: WorldTime(at_us),
-                });
-            }
+            None => self.queue_subject(key),
         }
         Ok(())
     }
 
-    /// Hands depths on as far as this transaction may go.
-    pub(super) fn hand_on_depths(&mut self, rules: &Expansion) -> Result<(), StoreError> {
-        while self.steps_left > 0 {
-            let next = match self.hand_on.pop_front() {
-                Some(next) => next,
-                None => match self.take_stored()? {
-                    Some(next) => next,
-                    None => return Ok(()),
-                },
-            };
-            self.hand_on_one(next, rules)?;
-        }
-        Ok(())
+    /// Has the subject filed and its depth handed on later.
+    pub(super) fn queue_subject(&mut self, key: i64) {
+        self.queue(key, HandOnList::Subject, Place::of(UNFILED));
     }
 
-    fn hand_on_one(&mut self, next: HandOn, rules: &Expansion) -> Result<(), StoreError> {
-        let key = self.memory.follow(next.key);
-        let limit = self.steps_left.min(NEIGHBOURS_MAX);
-        if next.list == HandOnList::Everybody {
-            return self.look_at_everybody(next, limit, rules);
-        }
-        self.steps_left -= 1;
-        let Some(depth) = self
-            .depth_of(key)?
-            .filter(|depth| *depth <= rules.depth_max)
-        else {
-            return Ok(());
+    /// Takes one thing off the queue of depths.
+    pub(super) fn hand_on_one(
+        &mut self,
+        next: HandOn,
+        rules: &Expansion,
+    ) -> Result<(), StoreError> {
+        let next = HandOn {
+            key: self.memory.follow(next.key),
+            ..next
         };
+        match next.list {
+            HandOnList::Everybody => self.look_at_everybody(next, rules),
+            HandOnList::Subject => self.hand_on_subject(&next, rules),
+            HandOnList::Post => self.hand_on_post(next.key, rules),
+            _ => self.hand_on_list(next, rules),
+        }
+    }
+
+    fn hand_on_subject(&mut self, next: &HandOn, rules: &Expansion) -> Result<(), StoreError> {
+        let key = next.key;
+        if next.after.key == UNFILED {
+            self.file(key, rules)?;
+        }
+        let table = self.table_of(key)?;
+        if matches!(table, Table::Statuses | Table::Comments) {
+            return self.hand_on_post(key, rules);
+        }
+        self.count_steps(0);
+        let is_near = self
+            .depth_of(key)?
+            .is_some_and(|depth| depth <= rules.depth_max);
+        if !is_near {
+            return Ok(());
+        }
+        let extent = &self.memory.extent;
+        let is_thing = matches!(table, Table::Tags | Table::Objects);
+        let wanted = [
+            (HandOnList::Following, rules.follow.following),
+            (HandOnList::Followers, rules.follow.followers),
+            (HandOnList::Posts, extent.looks_at_posts()),
+            (HandOnList::Remarks, extent.brings(Role::Commenters)),
+            (HandOnList::Linked, is_thing && extent.brings(Role::Authors)),
+        ];
+        for (list, is_wanted) in wanted {
+            if is_wanted {
+                let after = Place::default();
+                self.hand_on_list(HandOn { key, list, after }, rules)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes through one stretch of a list whose owner is within reach.
+    fn hand_on_list(&mut self, next: HandOn, rules: &Expansion) -> Result<(), StoreError> {
+        match next.list {
+            HandOnList::Following | HandOnList::Followers => self.hand_on_relations(next, rules),
+            HandOnList::Posts => self.hand_on_to_posts(next, rules),
+            _ => Ok(()),
+        }
+    }
+
+    fn hand_on_relations(&mut self, next: HandOn, rules: &Expansion) -> Result<(), StoreError> {
+        // Relations that have vanished count as well, so that it does not matter when they did.
         let (wanted, sql) = if next.list == HandOnList::Following {
             (
                 rules.follow.following,
                 "SELECT target FROM user_relations WHERE source = ?1 AND target > ?2
+                 UNION SELECT target FROM invalid_relations WHERE source = ?1 AND target > ?2
                  ORDER BY target LIMIT ?3",
             )
         } else {
             (
                 rules.follow.followers,
                 "SELECT source FROM user_relations WHERE target = ?1 AND source > ?2
+                 UNION SELECT source FROM invalid_relations WHERE target = ?1 AND source > ?2
                  ORDER BY source LIMIT ?3",
             )
         };
-        if next.after == UNFILED {
-            self.file(key, rules)?;
-        }
-        if !wanted {
+        let depth = self.depth_of(next.key)?;
+        let Some(depth) = depth.filter(|depth| wanted && *depth <= rules.depth_max) else {
+            self.count_steps(0);
             return Ok(());
-        }
+        };
+        let limit = self.page_limit();
         let neighbours: Vec<i64> = self
             .connection
             .prepare_cached(sql)?
-            .query_map(params![key, next.after, limit as i64], |row| row.get(0))?
+            .query_map(params![next.key, next.after.key, limit as i64], |row| {
+                row.get(0)
+            })?
             .collect::<Result<_, _>>()?;
-        self.steps_left = self.steps_left.saturating_sub(neighbours.len());
+        self.count_steps(neighbours.len());
         if neighbours.len() == limit
             && let Some(last) = neighbours.last()
         {
-            self.hand_on.push_front(HandOn {
-                key,
-                after: *last,
+            self.queue_first(HandOn {
+                after: Place::of(*last),
                 ..next
             });
         }
         for neighbour in neighbours {
-            self.lower(neighbour, depth.saturating_add(1), Some(rules))?;
+            self.lower(neighbour, depth.saturating_add(1))?;
         }
         Ok(())
     }
 
     /// One stretch of all subjects, after the rules have changed: whoever is within reach now is
     /// filed and hands its depth on.
-    fn look_at_everybody(
-        &mut self,
-        next: HandOn,
-        limit: usize,
-        rules: &Expansion,
-    ) -> Result<(), StoreError> {
+    fn look_at_everybody(&mut self, next: HandOn, rules: &Expansion) -> Result<(), StoreError> {
+        let limit = self.page_limit();
         let subjects: Vec<(i64, u32)> = self
             .connection
             .prepare_cached("SELECT key, depth FROM subjects WHERE key > ?1 ORDER BY key LIMIT ?2")?
-            .query_map(params![next.after, limit as i64], |row| {
+            .query_map(params![next.after.key, limit as i64], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })?
             .collect::<Result<_, _>>()?;
-        self.steps_left = self.steps_left.saturating_sub(subjects.len().max(1));
+        self.count_steps(subjects.len());
         for (key, depth) in &subjects {
             if *depth <= rules.depth_max {
                 self.file(*key, rules)?;
-                self.queue(*key, FILED);
+                self.queue(*key, HandOnList::Subject, Place::of(FILED));
             }
         }
         if subjects.len() == limit
             && let Some((last, _)) = subjects.last()
         {
             // Behind those that were just queued, so that they do not pile up in memory.
-            self.hand_on.push_back(HandOn {
-                after: *last,
-                ..next
-            });
+            self.queue(next.key, next.list, Place::of(*last));
         }
         Ok(())
-    }
-
-    fn take_stored(&self) -> Result<Option<HandOn>, StoreError> {
-        let next = self
-            .connection
-            .prepare_cached("SELECT key, list, after FROM relax ORDER BY key DESC, list LIMIT 1")?
-            .query_row([], |row| {
-                Ok(HandOn {
-                    key: row.get(0)?,
-                    list: HandOnList::from_name(row.get_ref(1)?.as_str().unwrap_or_default()),
-                    after: row.get(2)?,
-                })
-            })
-            .optional()?;
-        if let Some(next) = next {
-            self.execute(
-                "DELETE FROM relax WHERE key = ?1 AND list = ?2",
-                params![next.key, next.list.name()],
-            )?;
-        }
-        Ok(next)
-    }
-
-    /// Leaves what could not be finished for the next transaction; says whether there is any.
-    pub(super) fn store_backlog(&mut self) -> Result<bool, StoreError> {
-        for next in std::mem::take(&mut self.hand_on) {
-            self.execute(
-                "INSERT INTO relax(key, list, after) VALUES (?1, ?2, ?3)
-                 ON CONFLICT DO UPDATE SET after = min(after, excluded.after)",
-                params![self.memory.follow(next.key), next.list.name(), next.after],
-            )?;
-        }
-        Ok(self
-            .connection
-            .prepare_cached("SELECT 1 FROM relax LIMIT 1")?
-            .exists([])?)
     }
 }

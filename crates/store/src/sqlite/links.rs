@@ -2,7 +2,7 @@
 
 use super::work::Work;
 use crate::StoreError;
-use kittiwake_model::{Expansion, Link, LinkTable, List};
+use kittiwake_model::{Link, LinkTable, List};
 use rusqlite::params;
 
 impl<'a> Work<'a, '_> {
@@ -11,7 +11,6 @@ impl<'a> Work<'a, '_> {
         &mut self,
         links: &'a [Link],
         objects: &[i64],
-        expansion: Option<&Expansion>,
     ) -> Result<(), StoreError> {
         // Resolving an end may merge keys, so all ends are resolved before the first is used.
         let mut ends = Vec::with_capacity(links.len());
@@ -26,7 +25,7 @@ impl<'a> Work<'a, '_> {
                 LinkTable::UserRelations if from == to => {}
                 LinkTable::UserRelations => {
                     self.write_relation(from, to, link)?;
-                    self.hand_along(from, to, expansion)?;
+                    self.hand_along(from, to)?;
                 }
                 LinkTable::UserTags => self.write_user_tag(from, to)?,
                 LinkTable::Links => self.write_link(from, to, link)?,

@@ -3,7 +3,7 @@
 //! All of it happens in the transaction that found out, so that no moment exists at which a
 //! part of the rows speaks of one object and a part of two.
 
-use super::depth::UNFILED;
+use super::relax::{HandOnList, Place};
 use super::work::Work;
 use crate::StoreError;
 use kittiwake_model::{ColumnKind, Filed, Key, Table, WorldTime};
@@ -114,9 +114,12 @@ const MOVES: &[&str] = &[
      ON CONFLICT DO UPDATE SET depth = min(depth, excluded.depth)",
     "DELETE FROM subjects WHERE key = ?1",
     // The robot that has been there more often knows more; nobody waits longer than before.
-    "INSERT INTO frontier SELECT ?2, robot, lane, visits, due_us, state
+    "INSERT INTO frontier(subject, robot, lane, visits, visited_us, due_us, state)
+     SELECT ?2, robot, lane, visits, visited_us, due_us, state
      FROM frontier WHERE subject = ?1
      ON CONFLICT DO UPDATE SET
+       visited_us = max(coalesce(visited_us, excluded.visited_us),
+                        coalesce(excluded.visited_us, visited_us)),
        state = CASE WHEN excluded.visits > visits THEN excluded.state ELSE state END,
        lane = CASE WHEN excluded.visits > visits THEN excluded.lane ELSE lane END,
        due_us = CASE WHEN excluded.visits > visits THEN excluded.due_us
@@ -124,13 +127,14 @@ const MOVES: &[&str] = &[
                      ELSE min(due_us, excluded.due_us) END,
        visits = max(visits, excluded.visits)",
     "DELETE FROM frontier WHERE subject = ?1",
-    "INSERT INTO cursors
-     SELECT ?2, query, walk, digest, pages, next, checkpoint, mark_next, mark, started_us
+    "INSERT INTO cursors(subject, query, walk, digest, pages, next, checkpoint, mark_next, mark,
+                         started_us, items)
+     SELECT ?2, query, walk, digest, pages, next, checkpoint, mark_next, mark, started_us, items
      FROM cursors WHERE subject = ?1
      ON CONFLICT DO UPDATE SET
        walk = excluded.walk, digest = excluded.digest, pages = excluded.pages,
        next = excluded.next, checkpoint = excluded.checkpoint, mark_next = excluded.mark_next,
-       mark = excluded.mark, started_us = excluded.started_us
+       mark = excluded.mark, started_us = excluded.started_us, items = excluded.items
      WHERE (excluded.walk, excluded.pages, excluded.started_us) > (walk, pages, started_us)",
     "DELETE FROM cursors WHERE subject = ?1",
     "INSERT INTO visibility SELECT ?2, key, level, observed_us FROM visibility WHERE viewer = ?1
@@ -179,8 +183,11 @@ impl Work<'_, '_> {
         // The winner now has rows of the loser, so nothing may be taken for granted about it.
         self.fresh.remove(&winner);
         self.fresh.remove(&loser);
+        self.settle_merged_reply(winner)?;
         if self.depth_of(winner)?.is_some() {
-            self.queue(winner, UNFILED);
+            self.queue_subject(winner);
+        } else if self.memory.extent.looks_at_posts() {
+            self.queue(winner, HandOnList::Post, Place::default());
         }
         Ok(())
     }
@@ -265,7 +272,7 @@ impl Work<'_, '_> {
     fn report_frontier(&mut self, winner: i64) -> Result<(), StoreError> {
         let connection = self.connection;
         let mut statement = connection.prepare_cached(
-            "SELECT robot, lane, visits, due_us FROM frontier WHERE subject = ?1",
+            "SELECT robot, lane, visited_us, due_us FROM frontier WHERE subject = ?1",
         )?;
         let mut rows = statement.query([winner])?;
         while let Some(row) = rows.next()? {
@@ -273,7 +280,7 @@ impl Work<'_, '_> {
                 subject: Key(winner),
                 robot: self.memory.name(row.get_ref(0)?)?,
                 lane: self.memory.name(row.get_ref(1)?)?,
-                visits: row.get(2)?,
+                visited: row.get::<_, Option<i64>>(2)?.map(WorldTime),
                 due: WorldTime(row.get(3)?),
             };
             self.report.filed.push(filed);

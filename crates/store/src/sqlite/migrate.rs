@@ -16,10 +16,16 @@ pub(super) struct Migration {
 }
 
 /// All steps, in order; the first one makes an empty file into a store.
-pub(super) const MIGRATIONS: &[Migration] = &[Migration {
-    to: 1,
-    apply: first_schema,
-}];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        to: 1,
+        apply: first_schema,
+    },
+    Migration {
+        to: 2,
+        apply: |connection| connection.execute_batch(schema::SECOND),
+    },
+];
 
 fn first_schema(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(schema::TABLES)?;

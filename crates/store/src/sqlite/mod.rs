@@ -2,9 +2,13 @@
 
 mod apply;
 pub mod check;
+pub mod control;
+mod conversations;
 mod depth;
 mod detail;
 mod error;
+mod extent;
+mod filing;
 mod identity;
 pub(crate) mod ledger;
 #[cfg(test)]
@@ -16,15 +20,19 @@ mod migrate;
 mod objects;
 mod open;
 mod read;
+mod relax;
 mod schema;
 mod standing;
 mod statements;
 mod views;
 mod work;
 mod writer;
+mod written;
 
-use crate::{Store, StoreError, StoreErrorKind, StoreFuture, Summary, TaskRecord};
-use kittiwake_model::{Commit, CommitReport, FrontierRow, Identity, Key, Name, RunRecord};
+use crate::{
+    Due, DueQuestion, Store, StoreError, StoreErrorKind, StoreFuture, Summary, TaskRecord,
+};
+use kittiwake_model::{Commit, CommitReport, Control, Identity, Key, Name, RunRecord};
 use rusqlite::Connection;
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -149,12 +157,16 @@ impl Store for SqliteStore {
         Box::pin(self.write(commits))
     }
 
-    fn frontier(
-        &self,
-        after: Option<(Key, Name)>,
-        limit: usize,
-    ) -> StoreFuture<'_, Vec<FrontierRow>> {
-        Box::pin(self.ask(move |connection| read::frontier(connection, after.as_ref(), limit)))
+    fn due(&self, question: DueQuestion) -> StoreFuture<'_, Vec<Due>> {
+        Box::pin(self.ask(move |connection| read::due(connection, &question)))
+    }
+
+    fn waiting(&self, question: DueQuestion) -> StoreFuture<'_, u64> {
+        Box::pin(self.ask(move |connection| read::waiting(connection, &question)))
+    }
+
+    fn controls(&self, after: i64) -> StoreFuture<'_, Vec<Control>> {
+        Box::pin(self.ask(move |connection| read::controls(connection, after)))
     }
 
     fn tasks(&self, tasks: Vec<(Key, Name)>) -> StoreFuture<'_, Vec<Option<TaskRecord>>> {

@@ -3,6 +3,7 @@
 use super::error::unreadable;
 use super::statements::Held;
 use super::work::Work;
+use super::written::Bearings;
 use crate::StoreError;
 use crate::record::{self, Cell, Groups, Record};
 use kittiwake_model::merge::Overruled;
@@ -164,6 +165,7 @@ impl<'a> Work<'a, '_> {
             _ => self.read_groups(table, key)?,
         };
         let Some(mut groups) = known else {
+            let after = Bearings::of(table, &observed);
             self.put_groups(table, key, &observed)?;
             if fresh.is_none_or(|fresh| fresh.is_pending) {
                 self.execute("DELETE FROM pending WHERE key = ?1", [key])?;
@@ -173,12 +175,16 @@ impl<'a> Work<'a, '_> {
                 fresh.is_pending = false;
             }
             self.report.rows_new += 1;
-            return Ok(());
+            let is_unmet = fresh.is_some_and(|fresh| !fresh.is_pending);
+            return self.row_written(table, key, None, after, is_unmet);
         };
+        let before = Bearings::of(table, &groups);
         let (changed, values_changed) = self.merge_groups(key, &mut groups, observed)?;
         if values_changed {
             self.put_groups(table, key, &groups)?;
             self.report.rows_changed += 1;
+            let after = Bearings::of(table, &groups);
+            self.row_written(table, key, Some(before), after, false)?;
         } else if changed {
             let lists = &mut self.memory.field_lists;
             let observed = record::encode_observed(table, &groups, lists)

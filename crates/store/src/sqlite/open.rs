@@ -14,6 +14,9 @@ use std::time::Duration;
 
 const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const BUSY_WAIT: Duration = Duration::from_secs(10);
+/// How often and how long a crawl waits for somebody who only looks at its lock.
+const LOOKS_MAX: usize = 5;
+const LOOK_WAIT: Duration = Duration::from_millis(20);
 /// Prepared statements that a connection keeps: all of ours fit.
 const STATEMENTS_MAX: usize = 256;
 /// Pages in the write-ahead log before they are moved into the file (64 MiB): moving them seldom
@@ -130,17 +133,41 @@ fn not_ours(what: &str) -> StoreError {
 pub(super) fn lock(path: &Path) -> Result<CrawlLock, StoreError> {
     let lock_path = beside(&real_path(path), "-lock");
     let file = lock_file(&lock_path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(CrawlLock { _file: file }),
-        Err(TryLockError::WouldBlock) => Err(StoreError::new(
-            StoreErrorKind::Locked,
-            "another kittiwake is crawling into this file; wait for it, or take another file",
-        )),
-        Err(TryLockError::Error(error)) => Err(StoreError::new(
-            StoreErrorKind::Denied,
-            format!("{} cannot be locked: {error}", lock_path.display()),
-        )),
+    // Whoever only looks whether the file is crawled (see [`is_locked`]) is gone at once.
+    for _ in 0..LOOKS_MAX {
+        match file.try_lock() {
+            Ok(()) => return Ok(CrawlLock { _file: file }),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK_WAIT),
+            Err(TryLockError::Error(error)) => return Err(not_lockable(&lock_path, &error)),
+        }
     }
+    Err(StoreError::new(
+        StoreErrorKind::Locked,
+        "another kittiwake is crawling into this file; wait for it, or take another file",
+    ))
+}
+
+/// Whether a process that is alive has the right to crawl into the file.
+pub(super) fn is_locked(path: &Path) -> Result<bool, StoreError> {
+    let lock_path = beside(&real_path(path), "-lock");
+    let file = match File::open(&lock_path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(not_lockable(&lock_path, &error)),
+    };
+    // Shared, so that two who look do not take each other for a crawl.
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(not_lockable(&lock_path, &error)),
+    }
+}
+
+fn not_lockable(lock_path: &Path, error: &std::io::Error) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Denied,
+        format!("{} cannot be locked: {error}", lock_path.display()),
+    )
 }
 
 fn lock_file(lock_path: &Path) -> Result<File, StoreError> {
@@ -161,12 +188,8 @@ fn lock_file(lock_path: &Path) -> Result<File, StoreError> {
 pub(super) fn wait_for_turn(path: &Path) -> Result<CrawlLock, StoreError> {
     let lock_path = beside(&real_path(path), "-lock");
     let file = lock_file(&lock_path)?;
-    file.lock().map_err(|error| {
-        StoreError::new(
-            StoreErrorKind::Denied,
-            format!("{} cannot be locked: {error}", lock_path.display()),
-        )
-    })?;
+    file.lock()
+        .map_err(|error| not_lockable(&lock_path, &error))?;
     Ok(CrawlLock { _file: file })
 }
 
@@ -236,6 +259,13 @@ pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     migrate::migrate(&mut connection, APPLICATION_ID, MIGRATIONS)?;
     migrate::complete(&mut connection)?;
+    Ok(connection)
+}
+
+/// A connection that writes a word beside the crawl's own.
+pub(super) fn visitor(path: &Path) -> Result<Connection, StoreError> {
+    let connection = unlocked(path)?;
+    check_ownership(&connection, OpenMode::Read)?;
     Ok(connection)
 }
 

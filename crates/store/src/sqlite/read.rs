@@ -1,16 +1,19 @@
-//! Reading: tasks, frontier, runs, summaries.
+//! Reading: what is due, tasks, commands, runs, summaries.
 
 use super::schema::TABLE_NAMES;
-use crate::{StoreError, Summary, TaskRecord};
+use crate::{Due, DueQuestion, StoreError, Summary, TaskRecord};
 use kittiwake_model::{
-    Alias, Cursor, CursorState, FrontierRow, Identity, Key, Name, RealTime, RunRecord, WorldTime,
+    Alias, Control, ControlCommand, Cursor, CursorState, FrontierRow, Identity, Key, Name,
+    RealTime, RunRecord, WorldTime,
 };
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 use tokio::sync::mpsc;
 
 /// Questions that may wait at once.
 pub(super) const WAITING_MAX: usize = 64;
+/// Commands that are given at once.
+const CONTROLS_MAX: i64 = 1_000;
 
 /// A question to the reading thread, with its answer's address inside.
 pub(super) type Question = Box<dyn FnOnce(&Connection) + Send>;
@@ -31,29 +34,74 @@ fn frontier_row(row: &Row<'_>) -> rusqlite::Result<FrontierRow> {
         robot: name(row, 1)?,
         lane: name(row, 2)?,
         visits: row.get(3)?,
-        due: WorldTime(row.get(4)?),
-        state: row.get(5)?,
+        visited: row.get::<_, Option<i64>>(4)?.map(WorldTime),
+        due: WorldTime(row.get(5)?),
+        state: row.get(6)?,
     })
 }
 
-pub(super) fn frontier(
-    connection: &Connection,
-    after: Option<&(Key, Name)>,
-    limit: usize,
-) -> Result<Vec<FrontierRow>, StoreError> {
-    let (subject, robot) = match after {
-        Some((subject, robot)) => (subject.0, &**robot),
-        None => (i64::MIN, ""),
-    };
-    let mut statement = connection.prepare_cached(
-        "SELECT subject, robot, lane, visits, due_us, state FROM frontier
-         WHERE (subject, robot) > (?1, ?2) ORDER BY subject, robot LIMIT ?3",
-    )?;
-    let rows = statement.query_map(
-        params![subject, robot, i64::try_from(limit).unwrap_or(i64::MAX)],
-        frontier_row,
-    )?;
+/// A stretch of the order of a lane; its index has all that is asked for.
+const DUE: &str = "SELECT due_us, subject FROM frontier
+     WHERE lane = ?1 AND (due_us, subject) > (?2, ?3)
+       AND (?4 IS NULL OR visited_us IS NULL OR visited_us < ?4)
+     ORDER BY due_us, subject LIMIT ?5";
+
+pub(super) fn due(connection: &Connection, question: &DueQuestion) -> Result<Vec<Due>, StoreError> {
+    let mut statement = connection.prepare_cached(DUE)?;
+    let rows = statement.query_map(due_parameters(question), |row| {
+        Ok(Due {
+            due: WorldTime(row.get(0)?),
+            subject: Key(row.get(1)?),
+        })
+    })?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn waiting(connection: &Connection, question: &DueQuestion) -> Result<u64, StoreError> {
+    let counted = connection
+        .prepare_cached(&format!("SELECT count(*) FROM ({DUE})"))?
+        .query_row(due_parameters(question), |row| row.get(0))?;
+    Ok(count(counted))
+}
+
+fn due_parameters(question: &DueQuestion) -> impl Params {
+    // Before the first place: no key is so small.
+    let (due, subject) = question
+        .after
+        .unwrap_or((WorldTime(i64::MIN), Key(i64::MIN)));
+    (
+        question.lane.to_string(),
+        due.0,
+        subject.0,
+        question.not_visited_since.map(|since| since.0),
+        i64::try_from(question.limit).unwrap_or(i64::MAX),
+    )
+}
+
+pub(super) fn controls(connection: &Connection, after: i64) -> Result<Vec<Control>, StoreError> {
+    // What this program does not know is left alone, and must not fill a page either.
+    let known: Vec<String> = ControlCommand::ALL
+        .iter()
+        .map(|command| format!("'{command}'"))
+        .collect();
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT id, command, robot FROM control WHERE id > ?1 AND command IN ({})
+         ORDER BY id LIMIT ?2",
+        known.join(", ")
+    ))?;
+    let mut rows = statement.query([after, CONTROLS_MAX])?;
+    let mut controls = Vec::new();
+    while let Some(row) = rows.next()? {
+        let command: String = row.get(1)?;
+        if let Some(command) = ControlCommand::from_name(&command) {
+            controls.push(Control {
+                id: row.get(0)?,
+                command,
+                robot: row.get::<_, Option<String>>(2)?.map(Name::from),
+            });
+        }
+    }
+    Ok(controls)
 }
 
 pub(super) fn tasks(
@@ -76,7 +124,7 @@ fn task(
 ) -> Result<Option<TaskRecord>, StoreError> {
     let row = connection
         .prepare_cached(
-            "SELECT subject, robot, lane, visits, due_us, state FROM frontier
+            "SELECT subject, robot, lane, visits, visited_us, due_us, state FROM frontier
              WHERE subject = ?1 AND robot = ?2",
         )?
         .query_row(params![subject.0, robot], frontier_row)
@@ -84,15 +132,26 @@ fn task(
     let (Some(row), Some(identity)) = (row, identity(connection, subject)?) else {
         return Ok(None);
     };
-    let depth: Option<u32> = connection
-        .prepare_cached("SELECT depth FROM subjects WHERE key = ?1")?
-        .query_row([subject.0], |row| row.get(0))
-        .optional()?;
+    // A post is as near as its author, or nearer if it was named itself.
+    let depth = connection
+        .prepare_cached(
+            "SELECT min(depth) FROM subjects
+             WHERE key IN (?1, (SELECT author FROM statuses WHERE key = ?1))",
+        )?
+        .query_row([subject.0], |row| row.get(0))?;
+    let opted_out = connection
+        .prepare_cached(
+            "SELECT 1 FROM users WHERE opted_out = 1 AND key IN (
+               ?1, (SELECT author FROM statuses WHERE key = ?1),
+               (SELECT author FROM comments WHERE key = ?1))",
+        )?
+        .exists([subject.0])?;
     Ok(Some(TaskRecord {
         row,
-        depth: depth.unwrap_or(0),
+        depth,
         identity,
         cursors: cursors(connection, subject)?,
+        opted_out,
     }))
 }
 
@@ -129,7 +188,7 @@ pub(super) fn identity(connection: &Connection, key: Key) -> Result<Option<Ident
 
 fn cursors(connection: &Connection, subject: Key) -> Result<Vec<Cursor>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT query, walk, digest, pages, next, checkpoint, mark_next, mark, started_us
+        "SELECT query, walk, digest, pages, next, checkpoint, mark_next, mark, started_us, items
          FROM cursors WHERE subject = ?1 ORDER BY query",
     )?;
     let rows = statement.query_map([subject.0], |row| {
@@ -140,6 +199,7 @@ fn cursors(connection: &Connection, subject: Key) -> Result<Vec<Cursor>, StoreEr
             walk: row.get(1)?,
             digest: name(row, 2)?,
             pages: row.get(3)?,
+            items: row.get(9)?,
             state: next.map_or(CursorState::Complete, CursorState::Next),
             checkpoint: row.get(5)?,
             mark_next: row.get(6)?,
@@ -235,4 +295,29 @@ pub(super) fn select_text(
         cells.push(line);
     }
     Ok(cells)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::migrate::{MIGRATIONS, migrate};
+    use super::*;
+
+    #[test]
+    fn what_is_due_is_read_from_the_index_alone() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, 1, MIGRATIONS).unwrap();
+        let plan: Vec<String> = connection
+            .prepare(&format!("EXPLAIN QUERY PLAN {DUE}"))
+            .unwrap()
+            .query_map(params!["lane", 0, 0, None::<i64>, 10], |row| row.get(3))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert_eq!(
+            plan,
+            [
+                "SEARCH frontier USING COVERING INDEX frontier_by_due (lane=? AND (due_us,subject)>(?,?))"
+            ]
+        );
+    }
 }

@@ -1,4 +1,7 @@
 //! The tables, as SQL. What each column means is told in `docs/tables.md`.
+//!
+//! What an earlier schema had is never changed here, because files that were made by it are out
+//! there: every schema is the one before it and what was added ([`SECOND`], …).
 
 use kittiwake_model::{ColumnKind, Table};
 use std::fmt::Write as _;
@@ -6,7 +9,7 @@ use std::fmt::Write as _;
 /// "Kitt": marks a file as ours.
 pub(super) const APPLICATION_ID: i32 = 0x4B69_7474;
 
-/// The tables that do not depend on the catalogue of columns.
+/// The tables of the first schema that do not depend on the catalogue of columns.
 pub(super) const TABLES: &str = "
 CREATE TABLE ids(
   key INTEGER NOT NULL, hash INTEGER NOT NULL, canonical INTEGER NOT NULL,
@@ -98,6 +101,34 @@ CREATE TABLE raw(log INTEGER PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE rules(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 ";
 
+/// What the second schema added: when a subject was last visited, and the order in which a lane's
+/// subjects are due; a queue of everything that follows from what is stored, with room for a place
+/// in several orders; lists whose vanished relations are looked for.
+///
+/// The old queue held only depths to be handed on: looking at everybody again does all of that.
+/// Answers that are stored already get their rows in `comments` through the queue as well, so that
+/// a big file is not held up when it is opened.
+pub(super) const SECOND: &str = "
+ALTER TABLE frontier ADD COLUMN visited_us INTEGER;
+UPDATE frontier SET visited_us = due_us WHERE visits > 0;
+CREATE INDEX frontier_by_due ON frontier(lane, due_us, subject, visited_us);
+ALTER TABLE cursors ADD COLUMN items INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE relax RENAME TO relax_before;
+CREATE TABLE relax(
+  list TEXT NOT NULL, key INTEGER NOT NULL, after_us INTEGER, after_kind TEXT NOT NULL,
+  after INTEGER NOT NULL,
+  PRIMARY KEY (list, key)) WITHOUT ROWID;
+CREATE INDEX relax_half_done ON relax(after) WHERE after > 0;
+INSERT INTO relax SELECT 'everybody', 0, NULL, '', 0 WHERE EXISTS (SELECT 1 FROM relax_before);
+INSERT INTO relax SELECT 'replies', 0, NULL, '', 0
+  WHERE EXISTS (SELECT 1 FROM statuses WHERE reply_to IS NOT NULL);
+DROP TABLE relax_before;
+CREATE TABLE sweeps(
+  subject INTEGER NOT NULL, list TEXT NOT NULL, walk INTEGER NOT NULL,
+  started_us INTEGER NOT NULL, proved INTEGER NOT NULL, after INTEGER NOT NULL,
+  PRIMARY KEY (subject, list)) WITHOUT ROWID;
+";
+
 /// Every table of a store, for counting and for checking the documentation.
 pub(super) const TABLE_NAMES: &[&str] = &[
     "ids",
@@ -122,6 +153,7 @@ pub(super) const TABLE_NAMES: &[&str] = &[
     "cursors",
     "pending",
     "relax",
+    "sweeps",
     "key_merges",
     "visibility",
     "runs",

@@ -105,9 +105,12 @@ pub(super) fn views() -> Vec<(&'static str, String)> {
         (
             "frontier_view",
             format!(
-                "SELECT {} AS subject, (SELECT depth FROM subjects WHERE subjects.key = \
-                 frontier.subject) AS depth, robot, lane, visits, {} AS due FROM frontier",
+                "SELECT {} AS subject, (SELECT min(depth) FROM subjects WHERE subjects.key IN \
+                 (frontier.subject, (SELECT author FROM statuses WHERE statuses.key = \
+                 frontier.subject))) AS depth, robot, lane, visits, {} AS visited, {} AS due \
+                 FROM frontier",
                 id("frontier.subject"),
+                iso("frontier.visited_us"),
                 iso("frontier.due_us")
             ),
         ),

@@ -1,13 +1,15 @@
 //! The work of one transaction: what it has learnt so far, and what outlives it.
 
 use super::error::refused;
+use super::extent::{Extent, guessed_table};
 use super::identity::Resolved;
+use super::relax::{HandOn, HandOnList};
 use super::statements::{Held, Statements};
 use crate::observed::FieldLists;
 use crate::{StoreError, StoreErrorKind};
 use kittiwake_model::{CommitReport, Expansion, Key, Name, Stamp, Table};
 use rusqlite::{Connection, OptionalExtension as _};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// What the writer remembers between transactions. All of it can be read from the file again,
@@ -23,8 +25,13 @@ pub(super) struct Memory {
     pub types: HashMap<(Name, Name), Table>,
     /// The lists of fields that rows name by number.
     pub field_lists: FieldLists,
-    /// The rules by which subjects were last filed.
+    /// The rules by which subjects were last filed, and what they ask of every row.
     pub expansion: Option<Arc<Expansion>>,
+    pub extent: Extent,
+    /// The lists that have, or had a moment ago, rows in `relax`.
+    pub queued: BTreeSet<HandOnList>,
+    /// Whether lists may be left whose vanished relations are looked for.
+    pub has_sweeps: bool,
     /// Names that occur again and again, so that each is held once.
     names: HashSet<Name>,
 }
@@ -81,7 +88,17 @@ impl Memory {
             .optional()?;
         // Rules that cannot be read are taken as changed: filing again does no harm.
         memory.expansion = rules.and_then(|rules| serde_json::from_str(&rules).ok());
+        memory.extent = Extent::of(memory.expansion.as_deref(), &memory.types);
+        memory.queued = HandOnList::stored(connection)?;
+        memory.has_sweeps = connection
+            .prepare("SELECT 1 FROM sweeps LIMIT 1")?
+            .exists([])?;
         Ok(memory)
+    }
+
+    pub(super) fn adopt(&mut self, expansion: Arc<Expansion>) {
+        self.extent = Extent::of(Some(&expansion), &self.types);
+        self.expansion = Some(expansion);
     }
 
     /// Follows a key to the object that it belongs to now.
@@ -106,41 +123,6 @@ impl Memory {
             self.names.insert(name.clone());
         }
         Ok(name)
-    }
-}
-
-/// A depth that has to be handed on along one list of one subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct HandOn {
-    pub key: i64,
-    pub list: HandOnList,
-    /// The last neighbour that was reached.
-    pub after: i64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum HandOnList {
-    Following,
-    Followers,
-    /// Not a list of one subject: all subjects, after the rules have changed.
-    Everybody,
-}
-
-impl HandOnList {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Following => "following",
-            Self::Followers => "followers",
-            Self::Everybody => "everybody",
-        }
-    }
-
-    pub(super) fn from_name(name: &str) -> Self {
-        match name {
-            "following" => Self::Following,
-            "followers" => Self::Followers,
-            _ => Self::Everybody,
-        }
     }
 }
 
@@ -169,8 +151,15 @@ pub(super) struct Work<'a, 'c> {
     /// Keys that were given away in this transaction, and what it has written of them: nothing
     /// about them has to be looked up that is known from here.
     pub fresh: HashMap<i64, Fresh>,
+    /// Posts that something of this transaction answers.
+    pub answered: HashSet<i64>,
+    /// The rules of the present commit.
+    pub rules: Option<&'a Expansion>,
+    /// Depths that have to be handed on.
     pub hand_on: VecDeque<HandOn>,
-    /// Relation steps that this transaction may still make.
+    /// Beginnings of conversations that have to be handed on; doubts about them come first.
+    pub conversations: VecDeque<HandOn>,
+    /// Steps that this transaction may still take.
     pub steps_left: usize,
     pub statements: &'a Statements<'c>,
 }
@@ -192,7 +181,10 @@ impl<'a, 'c> Work<'a, 'c> {
             depths: HashMap::new(),
             kinds: HashMap::new(),
             fresh: HashMap::new(),
+            answered: HashSet::new(),
+            rules: None,
             hand_on: VecDeque::new(),
+            conversations: VecDeque::new(),
             steps_left: steps_max,
             statements,
         }
@@ -253,14 +245,7 @@ impl<'a, 'c> Work<'a, 'c> {
         if let Some(table) = self.memory.types.get(&kind) {
             return Ok(*table);
         }
-        // No object of this type was described yet: its name is all there is to go by.
-        Ok(match &*kind.1 {
-            "user" => Table::Users,
-            "status" => Table::Statuses,
-            "comment" => Table::Comments,
-            "tag" => Table::Tags,
-            _ => Table::Objects,
-        })
+        Ok(guessed_table(&kind.1))
     }
 
     pub(super) fn learn_table(
@@ -278,7 +263,12 @@ impl<'a, 'c> Work<'a, 'c> {
              ON CONFLICT DO UPDATE SET table_name = excluded.table_name",
             (&**network, &**kind, table.name()),
         )?;
-        self.memory.types.insert(place, table);
+        let known = self.memory.types.insert(place, table);
+        self.memory.extent = Extent::of(self.memory.expansion.as_deref(), &self.memory.types);
+        // Until now its objects were taken for something else.
+        if known.unwrap_or_else(|| guessed_table(kind)) != table {
+            self.look_at_everybody_again();
+        }
         Ok(())
     }
 

@@ -200,7 +200,7 @@ fn rows_in(commits: &[Commit]) -> usize {
 
 /// The machine's time: the only thing in a store that is not given by the caller, because a
 /// caller cannot know when its commit will be written.
-fn now_us() -> i64 {
+pub(super) fn now_us() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| {

@@ -2,8 +2,8 @@
 
 use super::{Inspect, TextRows};
 use kittiwake_model::{
-    Alias, Commit, CommitReport, Discovery, Expansion, Follow, Group, Identity, Key, Link,
-    LinkTable, LogRow, Name, Object, Outcome, OutcomeCode, RealTime, Reference, RobotFiling,
+    Alias, Commit, CommitReport, Discovery, Expansion, Follow, FrontierRow, Group, Identity, Key,
+    Link, LinkTable, LogRow, Name, Object, Outcome, OutcomeCode, RealTime, Reference, RobotFiling,
     Standing, Table, Value, WorldTime,
 };
 use std::sync::Arc;
@@ -176,12 +176,19 @@ pub(super) fn seed(identity: &Identity, depth: u32) -> Discovery {
     }
 }
 
-pub(super) fn rules(depth_max: u32, following: bool, followers: bool) -> Arc<Expansion> {
-    let robot = |name: &str, kind: &str| RobotFiling {
+/// A robot that visits whatever is of the type.
+pub(super) fn robot(name: &str, kind: &str) -> RobotFiling {
+    RobotFiling {
         robot: name.into(),
         lane: format!("example.social/{name}").into(),
         kind: kind.into(),
-    };
+        unless_zero: None,
+        begins_visited: false,
+        repost_steps: 0,
+    }
+}
+
+pub(super) fn rules(depth_max: u32, following: bool, followers: bool) -> Arc<Expansion> {
     Arc::new(Expansion {
         follow: Follow {
             following,
@@ -193,6 +200,7 @@ pub(super) fn rules(depth_max: u32, following: bool, followers: bool) -> Arc<Exp
             robot("relations", "user"),
             robot("replies", "status"),
         ],
+        brings: Vec::new(),
     })
 }
 
@@ -246,6 +254,24 @@ pub(super) async fn drain(store: &dyn Inspect, at_us: i64, rules: &Arc<Expansion
         }
     }
     panic!("the backlog never ends");
+}
+
+/// All frontier rows, by subject and robot.
+pub(super) async fn frontier(store: &dyn Inspect) -> Vec<FrontierRow> {
+    let rows = select(
+        store,
+        "SELECT subject, robot FROM frontier ORDER BY subject, robot",
+    )
+    .await;
+    let tasks = rows.into_iter().map(|mut row| {
+        let robot = Name::from(row.remove(1).unwrap());
+        (Key(row.remove(0).unwrap().parse().unwrap()), robot)
+    });
+    let records = store.tasks(tasks.collect()).await.unwrap();
+    records
+        .into_iter()
+        .map(|record| record.unwrap().row)
+        .collect()
 }
 
 /// Gives an identity a key.

@@ -1,49 +1,111 @@
 //! What a crawl needs between visits: outcomes, cursors, frontier, runs.
 
 use super::build::{
-    Seeded, at, card, commit, follows, key, link, log_row, number, of_kind, outcome, post, rules,
-    seed, select, tell, user,
+    Seeded, at, card, commit, follows, frontier, key, link, log_row, number, of_kind, outcome,
+    post, rules, seed, select, tell, user,
 };
 use super::{Inspect, Make};
-use crate::StoreErrorKind;
+use crate::{Due, DueQuestion, StoreErrorKind};
 use kittiwake_model::{
     Commit, Cursor, CursorState, FrontierRow, Key, Link, List, Name, OutcomeCode, RealTime,
     Reference, RunEnd, RunRecord, RunUpdate, Walk, WorldTime,
 };
 use std::sync::Arc;
 
-pub async fn frontier_rows_are_read_in_order(make: Make<'_>) {
+/// Everything that is due in a lane, page by page.
+async fn all_due(store: &dyn Inspect, lane: &str, since: Option<i64>, page: usize) -> Vec<Due> {
+    let mut question = DueQuestion {
+        lane: lane.into(),
+        after: None,
+        not_visited_since: since.map(WorldTime),
+        limit: page,
+    };
+    let mut all: Vec<Due> = Vec::new();
+    loop {
+        let rows = store.due(question.clone()).await.unwrap();
+        assert!(rows.len() <= page);
+        let Some(last) = rows.last() else {
+            return all;
+        };
+        question.after = Some((last.due, last.subject));
+        all.extend(rows);
+    }
+}
+
+pub async fn what_is_due_is_read_in_order(make: Make<'_>) {
     let place = make();
     let store = place.open().unwrap();
-    let rules = rules(0, true, true);
     let discoveries = (0..25).map(|n| seed(&user(&format!("u{n}")), 0)).collect();
     let report = commit(
         &*store,
         Commit {
             discoveries,
-            expansion: Some(rules),
+            expansion: Some(rules(0, true, true)),
             ..at(3)
         },
     )
     .await;
     assert_eq!(report.filed.len(), 50);
-    let mut rows: Vec<FrontierRow> = Vec::new();
-    loop {
-        let after = rows.last().map(|row| (row.subject, row.robot.clone()));
-        let page = store.frontier(after, 7).await.unwrap();
-        if page.is_empty() {
-            break;
-        }
-        assert!(page.len() <= 7);
-        rows.extend(page);
+    // Times that repeat, times before 1970, and some that were visited.
+    let mut random = Seeded::new(11);
+    let mut rows = frontier(&*store).await;
+    for row in &mut rows {
+        row.due = WorldTime([i64::MIN, -5, 0, 7, i64::MAX][random.below(5)]);
+        row.visits = random.below(2) as u32;
+        row.visited = (row.visits > 0).then(|| WorldTime(random.below(20) as i64));
     }
-    assert_eq!(rows.len(), 50);
-    assert!(rows.is_sorted_by_key(|row| (row.subject, row.robot.clone())));
+    let moved = Commit {
+        frontier: rows.clone(),
+        ..at(4)
+    };
+    assert_eq!(commit(&*store, moved).await.filed.len(), 50);
+    for since in [None, Some(0), Some(10), Some(i64::MIN), Some(i64::MAX)] {
+        let mut expected: Vec<Due> = rows
+            .iter()
+            .filter(|row| &*row.lane == "example.social/relations")
+            .filter(|row| since.is_none_or(|since| row.visited.is_none_or(|at| at.0 < since)))
+            .map(|row| Due {
+                due: row.due,
+                subject: row.subject,
+            })
+            .collect();
+        expected.sort_unstable();
+        for page in [1, 7, 100] {
+            let all = all_due(&*store, "example.social/relations", since, page).await;
+            assert_eq!(all, expected, "since {since:?}, {page} at a time");
+        }
+        for (after, limit) in [(None, 5), (None, 1_000), (expected.get(3).copied(), 1_000)] {
+            let question = DueQuestion {
+                lane: "example.social/relations".into(),
+                after: after.map(|place| (place.due, place.subject)),
+                not_visited_since: since.map(WorldTime),
+                limit,
+            };
+            let left = expected
+                .iter()
+                .filter(|place| after.is_none_or(|after| **place > after));
+            let waiting = store.waiting(question).await.unwrap();
+            assert_eq!(waiting, left.count().min(limit) as u64);
+        }
+    }
+    assert_eq!(all_due(&*store, "nowhere", None, 10).await, vec![]);
+}
+
+pub async fn tasks_are_read_as_they_were_written(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let planted = Commit {
+        discoveries: vec![seed(&user("u1"), 0), seed(&user("u2"), 0)],
+        expansion: Some(rules(0, true, true)),
+        ..at(3)
+    };
+    commit(&*store, planted).await;
     let moved = FrontierRow {
         visits: 1,
+        visited: Some(WorldTime(98)),
         due: WorldTime(99),
         state: vec![1, 2, 3],
-        ..rows[4].clone()
+        ..frontier(&*store).await.remove(2)
     };
     let report = commit(
         &*store,
@@ -54,15 +116,20 @@ pub async fn frontier_rows_are_read_in_order(make: Make<'_>) {
     )
     .await;
     assert_eq!(report.filed.len(), 1);
-    assert_eq!((report.filed[0].visits, report.filed[0].due.0), (1, 99));
+    let filed = &report.filed[0];
+    assert_eq!(
+        (filed.visited, filed.due),
+        (Some(WorldTime(98)), WorldTime(99))
+    );
     let task = (moved.subject, moved.robot.clone());
     let unknown = (Key(1_000_000), Name::from("profiles"));
     let records = store.tasks(vec![unknown, task]).await.unwrap();
     assert_eq!(records[0], None);
     let record = records[1].as_ref().unwrap();
     assert_eq!(record.row, moved);
-    assert_eq!(record.depth, 0);
+    assert_eq!(record.depth, Some(0));
     assert_eq!(record.identity.canonical.as_deref(), Some("u2"));
+    assert!(!record.opted_out);
 }
 
 pub async fn cursors_are_replaced(make: Make<'_>) {
@@ -84,6 +151,7 @@ pub async fn cursors_are_replaced(make: Make<'_>) {
         walk: 1,
         digest: "d".into(),
         pages: 1,
+        items: 40,
         state: CursorState::Next("max_id='5'".to_owned()),
         checkpoint: None,
         mark_next: Some("9".to_owned()),
@@ -250,16 +318,10 @@ pub async fn everything_is_there_after_reopening(make: Make<'_>) {
         ..at(1)
     };
     commit(&*store, first).await;
-    let before = (
-        store.summary().await.unwrap(),
-        store.frontier(None, 100).await.unwrap(),
-    );
+    let before = (store.summary().await.unwrap(), frontier(&*store).await);
     drop(store);
     let store = place.open().unwrap();
-    let after = (
-        store.summary().await.unwrap(),
-        store.frontier(None, 100).await.unwrap(),
-    );
+    let after = (store.summary().await.unwrap(), frontier(&*store).await);
     assert_eq!(before, after);
     // Log rows go on where they were, and the same rules file nobody again.
     let report = commit(
@@ -379,7 +441,7 @@ pub async fn a_summary_counts(make: Make<'_>) {
     tell(&*store, 2, alice, OutcomeCode::Ok).await;
     let visited = FrontierRow {
         visits: 1,
-        ..store.frontier(None, 1).await.unwrap().remove(0)
+        ..frontier(&*store).await.remove(0)
     };
     commit(
         &*store,

@@ -1,11 +1,11 @@
 //! Depths and filing: the result is that of a breadth-first search, whatever the order.
 
 use super::build::{
-    SeedOnFailure, Seeded, With, at, card, commit, drain, follows, id_of, number, of_kind, rules,
-    seed, select, unnamed, user,
+    SeedOnFailure, Seeded, With, at, card, commit, drain, follows, id_of, number, of_kind, robot,
+    rules, seed, select, unnamed, user,
 };
 use super::{Inspect, Make};
-use kittiwake_model::{Commit, Expansion, Identity, RobotFiling};
+use kittiwake_model::{Commit, Expansion, Identity};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -291,11 +291,7 @@ pub async fn new_robots_get_their_rows(make: Make<'_>) {
     .await;
     assert_eq!(number(&*store, "SELECT count(*) FROM frontier").await, 3);
     let mut after = (*before).clone();
-    after.robots.push(RobotFiling {
-        robot: "statuses".into(),
-        lane: "example.social/statuses".into(),
-        kind: "user".into(),
-    });
+    after.robots.push(robot("statuses", "user"));
     let after = Arc::new(after);
     let report = commit(
         &*store,

@@ -253,6 +253,7 @@ fn task(subject: Key, robot: &str, visits: u32) -> FrontierRow {
         robot: robot.into(),
         lane: "lane".into(),
         visits,
+        visited: Some(WorldTime(50 + i64::from(visits))),
         due: WorldTime(100 + i64::from(visits)),
         state: vec![visits as u8],
     }
@@ -265,6 +266,7 @@ fn cursor(subject: Key, walk: u32) -> Cursor {
         walk,
         digest: "paging".into(),
         pages: 4,
+        items: 160,
         state: CursorState::Next(format!("max_id={walk}")),
         checkpoint: Some("c".to_owned()),
         mark_next: None,
@@ -321,7 +323,7 @@ pub async fn a_merge_moves_tasks_and_cursors(make: Make<'_>) {
         let filed: Vec<Filed> = report.filed;
         assert!(filed.iter().all(|filed| filed.subject == keys[0]));
         let relations = filed.iter().find(|filed| &*filed.robot == "relations");
-        assert_eq!(relations.unwrap().visits, 2);
+        assert_eq!(relations.unwrap().visited, Some(WorldTime(52)));
         let records = store
             .tasks(vec![
                 (keys[0], "relations".into()),
@@ -332,7 +334,7 @@ pub async fn a_merge_moves_tasks_and_cursors(make: Make<'_>) {
             .unwrap();
         let record = records[0].as_ref().unwrap();
         assert_eq!(record.row, task(keys[0], "relations", 2));
-        assert_eq!(record.depth, 0, "the lesser depth of the two");
+        assert_eq!(record.depth, Some(0), "the lesser depth of the two");
         assert_eq!(record.cursors, vec![cursor(keys[0], 2)]);
         assert_eq!(record.identity.canonical.as_deref(), Some("alice"));
         assert_eq!(record.identity.alias("id", "example.social"), Some("1"));

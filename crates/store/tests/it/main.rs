@@ -7,4 +7,5 @@ mod documentation;
 mod files;
 mod kill;
 mod ledger;
+mod older;
 mod sqlite;

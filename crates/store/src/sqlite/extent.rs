@@ -1,0 +1,84 @@
+//! What the rules of a crawl ask of every row that is written.
+
+use kittiwake_model::{Expansion, Name, Role, Table};
+use std::collections::HashMap;
+
+/// The part of the rules that decides what has to be looked at beside the row itself. Worked out
+/// once, because most rows are written under rules that want nothing of it.
+#[derive(Debug, Default)]
+pub(super) struct Extent {
+    files_posts: bool,
+    roles: Vec<Role>,
+    /// The most steps along reposts that any robot takes.
+    pub repost_steps_max: u32,
+    /// Types of which a robot leaves out those that have nothing to ask for.
+    counted_kinds: Vec<Name>,
+}
+
+impl Extent {
+    pub(super) fn of(rules: Option<&Expansion>, types: &HashMap<(Name, Name), Table>) -> Self {
+        // Without rules nothing matters yet: the first ones make everybody be looked at.
+        let Some(rules) = rules else {
+            return Self::default();
+        };
+        let is_post = |kind: &Name| {
+            guessed_table(kind) == Table::Statuses
+                || types
+                    .iter()
+                    .any(|((_, known), table)| known == kind && *table == Table::Statuses)
+        };
+        let robots = rules.robots.iter();
+        Self {
+            files_posts: robots.clone().any(|filing| is_post(&filing.kind)),
+            roles: rules.brings.clone(),
+            repost_steps_max: robots
+                .clone()
+                .map(|filing| filing.repost_steps)
+                .max()
+                .unwrap_or_default(),
+            counted_kinds: robots
+                .filter(|filing| filing.unless_zero.is_some())
+                .map(|filing| filing.kind.clone())
+                .collect(),
+        }
+    }
+
+    pub(super) fn brings(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
+
+    /// Whether links bring anybody in.
+    pub(super) fn brings_along_links(&self) -> bool {
+        self.roles.iter().any(|role| *role != Role::Commenters)
+    }
+
+    /// Whether a post means anything to the crawl beside its own row.
+    pub(super) fn looks_at_posts(&self) -> bool {
+        self.files_posts || self.roles.iter().any(|role| *role != Role::Authors)
+    }
+
+    /// Whether posts have to be gone through one by one when their author comes nearer, rather
+    /// than only filed.
+    pub(super) fn looks_behind_posts(&self) -> bool {
+        self.repost_steps_max > 0 || self.roles.iter().any(|role| *role != Role::Authors)
+    }
+
+    pub(super) fn counts_any(&self) -> bool {
+        !self.counted_kinds.is_empty()
+    }
+
+    pub(super) fn counts(&self, kind: &Name) -> bool {
+        self.counted_kinds.contains(kind)
+    }
+}
+
+/// The table of a type of which no object was described yet: its name is all there is to go by.
+pub(super) fn guessed_table(kind: &str) -> Table {
+    match kind {
+        "user" => Table::Users,
+        "status" => Table::Statuses,
+        "comment" => Table::Comments,
+        "tag" => Table::Tags,
+        _ => Table::Objects,
+    }
+}

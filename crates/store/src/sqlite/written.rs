@@ -1,0 +1,99 @@
+//! What a row that was just written means beyond itself.
+
+use super::relax::{HandOnList, Place};
+use super::work::Work;
+use crate::StoreError;
+use crate::record::Groups;
+use kittiwake_model::{Expansion, Reference, Table, Value};
+
+/// What of a row decides where it stands: whose it is, and in which conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Bearings {
+    pub author: Option<i64>,
+    /// What it answers.
+    pub parent: Option<i64>,
+    /// The post under which a comment stands, where the network says so itself.
+    pub status: Option<i64>,
+    pub created_us: Option<i64>,
+}
+
+impl Bearings {
+    /// Read from the groups as [`crate::record::encode`] writes them into columns.
+    pub(super) fn of(table: Table, groups: &Groups) -> Self {
+        let mut bearings = Self::default();
+        let parent = match table {
+            Table::Statuses => "reply_to",
+            Table::Comments => "parent",
+            Table::Users | Table::Tags | Table::Objects => return bearings,
+        };
+        for group in groups.values() {
+            read_key(&mut bearings.author, group.fields.get("author"));
+            read_key(&mut bearings.parent, group.fields.get(parent));
+            if table == Table::Comments {
+                read_key(&mut bearings.status, group.fields.get("status"));
+            }
+            match group.fields.get("created_us") {
+                Some(Value::Time { at_us, .. }) => bearings.created_us = Some(*at_us),
+                Some(Value::Null) => bearings.created_us = None,
+                _ => {}
+            }
+        }
+        bearings
+    }
+}
+
+/// What a column that points at an object holds; a value of another kind does not get there.
+fn read_key(place: &mut Option<i64>, value: Option<&Value>) {
+    match value {
+        Some(Value::Object(Reference::Key(key))) => *place = Some(key.0),
+        Some(Value::Null) => *place = None,
+        _ => {}
+    }
+}
+
+impl Work<'_, '_> {
+    /// Draws the consequences of a row: `before` is what it was, if there was one. Nobody has met
+    /// an object that `is_unmet` before, so nothing that is stored points at it.
+    pub(super) fn row_written(
+        &mut self,
+        table: Table,
+        key: i64,
+        before: Option<Bearings>,
+        after: Bearings,
+        is_unmet: bool,
+    ) -> Result<(), StoreError> {
+        if table == Table::Statuses {
+            self.settle_reply(key, before, after, is_unmet)?;
+            let is_elsewhere = before.is_none_or(|before| {
+                (before.author, before.created_us) != (after.author, after.created_us)
+            });
+            if is_elsewhere && after.author.is_some() && self.memory.extent.looks_at_posts() {
+                return self.post_found(key, is_unmet);
+            }
+        }
+        if self.memory.extent.counts_any() {
+            let (_, kind) = self.kind_of(key)?;
+            if self.memory.extent.counts(&kind) {
+                self.file_again(key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A post whose author has become known, or that has another place among the author's posts.
+    fn post_found(&mut self, key: i64, is_unmet: bool) -> Result<(), StoreError> {
+        match self.rules {
+            Some(rules) if is_unmet => self.file(key, rules),
+            _ => {
+                self.queue(key, HandOnList::Post, Place::default());
+                Ok(())
+            }
+        }
+    }
+
+    /// Files a post that is as near as it is now.
+    pub(super) fn hand_on_post(&mut self, key: i64, rules: &Expansion) -> Result<(), StoreError> {
+        self.count_steps(0);
+        self.file(key, rules)
+    }
+}
