@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::{console, environment, showcase, summary};
 use clap::Parser;
 use kittiwake_sim::{Limits, SimConfig};
-use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 

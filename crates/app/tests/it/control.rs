@@ -44,16 +44,14 @@ impl Crawl {
     }
 
     fn calls(&self, query: &str) -> u64 {
-        let path = match query {
-            "timeline" => "/statuses?",
-            "following" => "/following",
-            _ => "/api",
+        let parts: &[&str] = match query {
+            "timeline" => &["/accounts/", "/statuses?"],
+            "following" => &["/following"],
+            _ => &["/api"],
         };
         let targets = self.sim.targets_after(0);
-        targets
-            .iter()
-            .filter(|target| target.contains(path))
-            .count() as u64
+        let is_meant = |target: &&String| parts.iter().all(|part| target.contains(part));
+        targets.iter().filter(is_meant).count() as u64
     }
 
     /// Waits until more calls of a query are made.

@@ -81,7 +81,6 @@ pub(crate) fn held_rows(
     let statement = connection.prepare(sql).expect(sql);
     let is_key: Vec<bool> = statement
         .column_names()
-        .iter()
         .map(|name| name.starts_with('@'))
         .collect();
     let name = |(cell, is_key): (String, &bool)| {
