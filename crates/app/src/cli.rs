@@ -273,7 +273,8 @@ Example:
   kittiwake sim serve --listen 127.0.0.1:3000 --users 2000 --speed 0 --limits off
 
 Prints its address as one JSON line when it is ready. GET /_sim/ledger, /_sim/clock and
-/_sim/truth/{users,user_relations,statuses,comments,tags} tell what happened and what is true.")]
+/_sim/truth/{users,user_relations,statuses,comments,tags,likes,reposters,user_tags} tell what happened
+and what is true; /_sim/advance?seconds=86400 moves the world's time on by a day.")]
     Serve(SimArguments),
 }
 

@@ -1,15 +1,20 @@
 //! The network's clocks. The machine's clock is read here and nowhere else.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kittiwake_model::clock::{ClockRate, ClockSpec, LimitTime, RealTime, WorldTime};
 
+use crate::world::World;
+use crate::world::time::SECOND_US;
 use crate::{SimConfig, SimError};
 
 /// World time and limit time, computed from a published spec and a source of real time.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Clock {
-    spec: ClockSpec,
+    started: ClockSpec,
+    /// By how much the world's time was moved on since the start.
+    advanced_us: AtomicI64,
     real_now_us: fn() -> i64,
 }
 
@@ -21,7 +26,7 @@ impl Clock {
         } else {
             config.speed
         };
-        let spec = ClockSpec {
+        let started = ClockSpec {
             real_origin_us: config.real_now_us,
             world: ClockRate {
                 origin_us: config.at_us,
@@ -32,14 +37,35 @@ impl Clock {
                 rate: config.limit_speed.unwrap_or(default_limit_speed),
             },
         };
-        if !spec.is_sound() {
+        if !started.is_sound() {
             return Err(SimError::Speed);
         }
-        Ok(Self { spec, real_now_us })
+        Ok(Self {
+            started,
+            advanced_us: AtomicI64::new(0),
+            real_now_us,
+        })
     }
 
-    pub(crate) const fn spec(&self) -> &ClockSpec {
-        &self.spec
+    pub(crate) fn spec(&self) -> ClockSpec {
+        let mut spec = self.started.clone();
+        spec.world.origin_us += self.advanced_us.load(Ordering::Relaxed);
+        spec
+    }
+
+    /// Moves the world's time on, and the time of limits not. None if the world would be moved
+    /// beyond its last instant; then it stays where it is.
+    pub(crate) fn advance(&self, seconds: u64) -> Option<ClockSpec> {
+        let span_us = i64::try_from(seconds).ok()?.checked_mul(SECOND_US)?;
+        let real = self.real();
+        self.advanced_us
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, |advanced_us| {
+                let moved_us = advanced_us.checked_add(span_us)?;
+                let now_us = self.started.world_at(real).micros().checked_add(moved_us)?;
+                (now_us <= World::LAST_US).then_some(moved_us)
+            })
+            .ok()?;
+        Some(self.spec())
     }
 
     pub(crate) fn real(&self) -> RealTime {
@@ -47,11 +73,11 @@ impl Clock {
     }
 
     pub(crate) fn world(&self) -> WorldTime {
-        self.spec.world_at(self.real())
+        self.spec().world_at(self.real())
     }
 
     pub(crate) fn limit_at(&self, real: RealTime) -> LimitTime {
-        self.spec.limit_at(real)
+        self.started.limit_at(real)
     }
 }
 

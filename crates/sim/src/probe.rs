@@ -2,6 +2,8 @@
 //! in the ledger.
 //!
 //! - `/_sim/clock`: origin and rate of the clocks, as `ClockSpec`
+//! - `/_sim/advance?seconds=N`: moves the world's time on, frozen or not, and gives the new clocks;
+//!   the time of limits stays
 //! - `/_sim/ledger`: `total` calls; `calls` summed up by query, subject, cursor, target and
 //!   credential (left off with `?calls=0`); `windows` of every bucket; `violations`
 //! - `/_sim/ledger/calls?after=SEQ&limit=N`: every call in the order of arrival, as JSON lines
@@ -48,7 +50,8 @@ pub(crate) async fn handle(shared: Arc<Shared>, uri: &Uri) -> Response {
 
 fn answer(shared: &Shared, path: &str, params: &Params) -> Response {
     match path {
-        "/_sim/clock" => json_response(shared.clock.spec()),
+        "/_sim/clock" => json_response(&shared.clock.spec()),
+        "/_sim/advance" => advance(shared, params),
         "/_sim/ledger" => ledger(shared, params.get("calls") != Some("0")),
         "/_sim/ledger/calls" => ledger_calls(shared, params),
         _ => match path.strip_prefix("/_sim/truth/").map(str::parse) {
@@ -56,6 +59,16 @@ fn answer(shared: &Shared, path: &str, params: &Params) -> Response {
             _ => problem(404, "there is no such page"),
         },
     }
+}
+
+fn advance(shared: &Shared, params: &Params) -> Response {
+    let Some(seconds) = params.number("seconds") else {
+        return problem(400, "`seconds` must be a whole number");
+    };
+    shared.clock.advance(seconds).map_or_else(
+        || problem(400, "the world has no such late time"),
+        |spec| json_response(&spec),
+    )
 }
 
 fn ledger(shared: &Shared, with_calls: bool) -> Response {

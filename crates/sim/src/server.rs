@@ -86,7 +86,7 @@ impl Server {
     }
 
     pub fn clock(&self) -> ClockSpec {
-        self.shared.clock.spec().clone()
+        self.shared.clock.spec()
     }
 
     /// One line of JSON that says where the network is and how its clocks run.

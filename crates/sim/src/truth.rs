@@ -22,6 +22,12 @@ pub(crate) enum Table {
     Statuses,
     Comments,
     Tags,
+    /// Who likes what.
+    Likes,
+    /// Who reposted what.
+    Reposters,
+    /// Who shows which tags on the profile.
+    UserTags,
 }
 
 impl FromStr for Table {
@@ -34,6 +40,9 @@ impl FromStr for Table {
             "statuses" => Ok(Self::Statuses),
             "comments" => Ok(Self::Comments),
             "tags" => Ok(Self::Tags),
+            "likes" => Ok(Self::Likes),
+            "reposters" => Ok(Self::Reposters),
+            "user_tags" => Ok(Self::UserTags),
             _ => Err(()),
         }
     }
@@ -110,6 +119,9 @@ pub(crate) fn page(world: &World, asked: TruthPage<'_>) -> Option<Vec<u8>> {
             Table::UserRelations => teller.relations(user, done, &mut lines),
             Table::Statuses => teller.posts(user, done, &mut lines, Teller::status),
             Table::Comments => teller.posts(user, done, &mut lines, Teller::comment),
+            Table::Reposters => teller.posts(user, done, &mut lines, Teller::reposter),
+            Table::Likes => teller.likes(user, done, &mut lines),
+            Table::UserTags => teller.user_tags(user, done, &mut lines),
             Table::Users | Table::Tags => {}
         }
     }
@@ -277,6 +289,49 @@ impl Teller<'_> {
         }))
     }
 
+    fn reposter(&self, post: &Post) -> Option<Value> {
+        let Link::Repost(target) = post.link else {
+            return None;
+        };
+        Some(json!({
+            "user": self.uri(post.user()),
+            "status": self.target_uri(target),
+        }))
+    }
+
+    fn likes(&self, user: u64, done: Option<u64>, lines: &mut Lines) {
+        for (day, place, target) in self.world.liked_by(user, self.at_us) {
+            // A day has at most a handful of likes of one user.
+            let item = ((day as u64) << 8) | place as u64;
+            if lines.is_full() {
+                return;
+            }
+            if done.is_none_or(|done| item > done) {
+                lines.push(&json!({
+                    "user": self.uri(user),
+                    "status": self.target_uri(target),
+                    "_after": format!("{user}-{item}"),
+                }));
+            }
+        }
+    }
+
+    fn user_tags(&self, user: u64, done: Option<u64>, lines: &mut Lines) {
+        let tags = self.world.featured_tags(user, self.at_us);
+        let counted = self.world.tag_uses(user, self.at_us, &tags);
+        for (tag, tag_use) in tags.iter().zip(counted) {
+            if done.is_none_or(|done| tag.id > done) {
+                lines.push(&json!({
+                    "user": self.uri(user),
+                    "tag": tag.name,
+                    "statuses": tag_use.statuses,
+                    "last_status_at": tag_use.last_post_day.map(iso_day),
+                    "_after": format!("{user}-{}", tag.id),
+                }));
+            }
+        }
+    }
+
     /// A reply whose parent can still be seen.
     fn comment(&self, post: &Post) -> Option<Value> {
         let parent = self.world.parent(post, self.at_us)?;
@@ -330,6 +385,9 @@ mod tests {
             Table::Statuses,
             Table::Comments,
             Table::Tags,
+            Table::Likes,
+            Table::Reposters,
+            Table::UserTags,
         ] {
             let at_once = all(&world, table, 10_000);
             assert!(!at_once.is_empty(), "{table:?}");
@@ -380,6 +438,17 @@ mod tests {
             pointing("reply_to")
         );
         assert!(sum("likes") > 0 && pointing("repost_of") > 0);
+        let pairs = |table| -> BTreeSet<String> {
+            let rows = all(&world, table, 10_000);
+            let pairs: BTreeSet<String> = rows
+                .iter()
+                .map(|row| format!("{} {}", row["user"], row["status"]))
+                .collect();
+            assert_eq!(pairs.len(), rows.len());
+            pairs
+        };
+        assert_eq!(sum("likes"), pairs(Table::Likes).len() as u64);
+        assert_eq!(sum("reposts"), pairs(Table::Reposters).len() as u64);
     }
 
     #[test]

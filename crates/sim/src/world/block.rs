@@ -18,6 +18,8 @@ const BLOCK_USERS: u64 = 1_024;
 /// Reactions kept over all cached blocks; about 100 bytes each.
 const CACHED_REACTIONS_MAX: usize = 400_000;
 const CACHED_BLOCKS_MAX: usize = 4_096;
+/// How many of a thousand likes are taken back, an hour to some weeks later.
+const WITHDRAWN_PERMILLE: u64 = 100;
 
 /// The users of the block a user belongs to.
 pub(crate) fn members(user: u64, users: u64) -> Range<u64> {
@@ -29,11 +31,16 @@ pub(crate) fn members(user: u64, users: u64) -> Range<u64> {
 pub(crate) struct Like {
     pub(crate) user: u64,
     pub(crate) at_us: i64,
+    until_us: i64,
 }
 
 impl Like {
     pub(crate) fn id(&self) -> u64 {
         ids::like_id(self.at_us.div_euclid(SECOND_US), self.user)
+    }
+
+    pub(crate) const fn holds_at(&self, at_us: i64) -> bool {
+        self.at_us <= at_us && at_us < self.until_us
     }
 }
 
@@ -85,8 +92,8 @@ impl World {
                 }
                 reactions_count += 1;
             }
-            for (target_id, like) in self.likes(member, day) {
-                by_post.entry(target_id).or_default().likes.push(like);
+            for (target, like) in self.likes(member, day) {
+                by_post.entry(target.id()).or_default().likes.push(like);
                 reactions_count += 1;
             }
         }
@@ -97,7 +104,7 @@ impl World {
     }
 
     /// What a user liked on a day, each post once.
-    fn likes(&self, user: u64, day: i64) -> Vec<(u64, Like)> {
+    pub(crate) fn likes(&self, user: u64, day: i64) -> Vec<(Draft, Like)> {
         let pace = self.pace(user);
         let mut dice = Dice::new(self.seed, Purpose::Likes, user, day as u64);
         let likes_max = match pace.kind() {
@@ -111,9 +118,17 @@ impl World {
             .filter_map(|_| {
                 let at_us = day * DAY_US + pace.second_of_day(&mut dice) * SECOND_US;
                 let target = self.target(&mut dice, user, day, at_us)?;
-                liked
-                    .insert(target.id())
-                    .then_some((target.id(), Like { user, at_us }))
+                let until_us = if dice.chance(WITHDRAWN_PERMILLE) {
+                    at_us + dice.long_tail(3_600, 9) as i64 * SECOND_US
+                } else {
+                    i64::MAX
+                };
+                let like = Like {
+                    user,
+                    at_us,
+                    until_us,
+                };
+                liked.insert(target.id()).then_some((target, like))
             })
             .collect()
     }

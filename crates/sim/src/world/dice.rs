@@ -12,7 +12,6 @@ pub(crate) enum Purpose {
     Kind,
     Person,
     Ban,
-    Rename,
     Username,
     Profile,
     Follow,

@@ -17,7 +17,7 @@ const PAST_DAYS: u64 = 1_095;
 const FUTURE_DAYS: u64 = 365;
 /// How many of a thousand edges begin only after the anchor.
 const FUTURE_PERMILLE: u64 = 60;
-const UNFOLLOW_PERMILLE: u64 = 120;
+const UNFOLLOW_PERMILLE: u64 = 160;
 
 /// One follow edge over all time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -34,6 +34,7 @@ pub(crate) use threads::ThreadLimits;
 pub(crate) use vocabulary::TAGS;
 
 use block::BlockCache;
+use feistel::Permutation;
 use graph::Graph;
 use ids::AccountIds;
 use sample::SampleCache;
@@ -63,6 +64,8 @@ pub(crate) struct World {
     history_start_day: i64,
     graph: Graph,
     account_ids: AccountIds,
+    /// Who meets which fate.
+    fates: Permutation,
     blocks: BlockCache,
     samples: SampleCache,
 }
@@ -88,10 +91,14 @@ impl World {
             history_start_day: anchor_day - HISTORY_DAYS,
             graph: Graph::new(seed, users, anchor_day * DAY_S),
             account_ids: AccountIds::new(seed, users),
+            fates: Permutation::new(seed, 5, users),
             blocks: BlockCache::default(),
             samples: SampleCache::default(),
         })
     }
+
+    /// The last instant that the world can be moved to: beyond it ids would no longer grow.
+    pub(crate) const LAST_US: i64 = (ids::LAST_S - DAY_S) * SECOND_US;
 
     pub(crate) const fn users(&self) -> u64 {
         self.users

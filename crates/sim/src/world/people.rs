@@ -31,12 +31,17 @@ pub(crate) enum Standing {
 
 /// From this many arriving stubs on a user counts as known.
 const KNOWN_FROM_FOLLOWERS: u64 = 60;
-const BAN_PERMILLE: u64 = 30;
-const RENAME_PERMILLE: u64 = 40;
-/// Bans and renames begin in this span: from the start of the history on.
-const EVENT_SPAN_DAYS: u64 = 150;
-/// A permanent ban deletes the account after this time.
+/// How many of a thousand are banned for ever within the span, from the start of the history on.
+const LAST_BAN_PERMILLE: u64 = 80;
+const LAST_BAN_SPAN_DAYS: u64 = 300;
+/// A ban for ever deletes the account after this time.
 const DELETION_AFTER_DAYS: i64 = 14;
+/// How many of a thousand are banned again and again for some days.
+const SHORT_BANS_PERMILLE: u64 = 30;
+const SHORT_BANS_EVERY_DAYS: u64 = 45;
+/// How many of a thousand take another name within the span, from the start of the history on.
+const RENAME_PERMILLE: u64 = 80;
+const RENAME_SPAN_DAYS: u64 = 150;
 /// Users who change their profile do so every so many days.
 const PROFILE_CHANGE_DAYS: i64 = 20;
 const PROFILE_CHANGE_PERMILLE: u64 = 150;
@@ -63,6 +68,16 @@ pub(crate) struct Wishes {
     /// whoever honours only one of the two wishes is found out.
     pub(crate) is_noindex: bool,
     pub(crate) hide_collections: Option<bool>,
+}
+
+/// What becomes of a user. Fates are dealt like cards, not thrown: however small the world and
+/// whatever its seed, each of them strikes at even distances of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    None,
+    BannedForEver { from_us: i64 },
+    BannedAtTimes { phase_us: i64 },
+    Renamed { from_us: i64 },
 }
 
 /// A line of a profile's table.
@@ -102,25 +117,54 @@ impl World {
     }
 
     pub(crate) fn standing(&self, user: u64, at_us: i64) -> Standing {
-        let mut dice = Dice::new(self.seed, Purpose::Ban, user, 0);
-        if !dice.chance(BAN_PERMILLE) {
-            return Standing::Active;
+        match self.fate(user) {
+            Fate::BannedForEver { from_us } => {
+                if at_us >= from_us + DELETION_AFTER_DAYS * DAY_US {
+                    Standing::Gone
+                } else if at_us >= from_us {
+                    Standing::Suspended
+                } else {
+                    Standing::Active
+                }
+            }
+            Fate::BannedAtTimes { phase_us } => {
+                let days = 4 + Dice::new(self.seed, Purpose::Ban, user, 0).below(17) as i64;
+                let period_us = SHORT_BANS_EVERY_DAYS as i64 * DAY_US;
+                if (at_us - phase_us).rem_euclid(period_us) < days * DAY_US {
+                    Standing::Suspended
+                } else {
+                    Standing::Active
+                }
+            }
+            Fate::None | Fate::Renamed { .. } => Standing::Active,
         }
-        let from_us = self.event_us(&mut dice);
-        let is_temporary = dice.chance(500);
-        let days = if is_temporary {
-            7 + dice.below(24) as i64
-        } else {
-            DELETION_AFTER_DAYS
+    }
+
+    fn fate(&self, user: u64) -> Fate {
+        /// Finer than a second of the longest span.
+        const PARTS: u64 = 1_000_000_000;
+        const PERMILLE: u64 = PARTS / 1_000;
+        let place = u128::from(self.fates.forward(user));
+        let part = (place * u128::from(PARTS) / u128::from(self.users)) as u64;
+        // How far into a span something happens: as far as the part lies between two bounds.
+        let within_us = |first: u64, permille: u64, days: u64| {
+            let share = u128::from(part - first) * u128::from(days * DAY_S as u64);
+            (share / u128::from(permille * PERMILLE)) as i64 * SECOND_US
         };
-        if at_us < from_us {
-            Standing::Active
-        } else if at_us < from_us + days * DAY_US {
-            Standing::Suspended
-        } else if is_temporary {
-            Standing::Active
+        let history_us = self.history_start_day * DAY_US;
+        let short_bans = LAST_BAN_PERMILLE * PERMILLE;
+        let renames = short_bans + SHORT_BANS_PERMILLE * PERMILLE;
+        if part < short_bans {
+            let from_us = history_us + within_us(0, LAST_BAN_PERMILLE, LAST_BAN_SPAN_DAYS);
+            Fate::BannedForEver { from_us }
+        } else if part < renames {
+            let phase_us = within_us(short_bans, SHORT_BANS_PERMILLE, SHORT_BANS_EVERY_DAYS);
+            Fate::BannedAtTimes { phase_us }
+        } else if part < renames + RENAME_PERMILLE * PERMILLE {
+            let from_us = history_us + within_us(renames, RENAME_PERMILLE, RENAME_SPAN_DAYS);
+            Fate::Renamed { from_us }
         } else {
-            Standing::Gone
+            Fate::None
         }
     }
 
@@ -129,8 +173,7 @@ impl World {
     }
 
     pub(crate) fn username(&self, user: u64, at_us: i64) -> String {
-        let mut dice = Dice::new(self.seed, Purpose::Rename, user, 0);
-        let is_renamed = dice.chance(RENAME_PERMILLE) && self.event_us(&mut dice) <= at_us;
+        let is_renamed = matches!(self.fate(user), Fate::Renamed { from_us } if from_us <= at_us);
         let generation = u64::from(is_renamed);
         names::username(
             &mut Dice::new(self.seed, Purpose::Username, user, generation),
@@ -203,11 +246,6 @@ impl World {
             fields,
         }
     }
-
-    fn event_us(&self, dice: &mut Dice) -> i64 {
-        let offset_s = dice.below(EVENT_SPAN_DAYS * DAY_S as u64) as i64;
-        self.history_start_day * DAY_US + offset_s * SECOND_US
-    }
 }
 
 fn field(dice: &mut Dice, user: u64, created_us: i64) -> Field {
@@ -275,7 +313,7 @@ mod tests {
                 );
             }
         }
-        assert!((20..120).contains(&renamed), "{renamed}");
+        assert!((40..200).contains(&renamed), "{renamed}");
         assert_eq!(world.user_named("nobody", AT_US), None);
         assert_eq!(world.user_named("", AT_US), None);
     }
@@ -305,7 +343,7 @@ mod tests {
         let world = World::new(3, 2_000, AT_US).unwrap();
         let returned = (0..2_000).filter(|&user| {
             world.standing(user, AT_US) == Standing::Suspended
-                && world.is_active(user, AT_US + 40 * DAY_US)
+                && world.is_active(user, AT_US + 25 * DAY_US)
         });
         assert!(returned.count() > 0);
     }

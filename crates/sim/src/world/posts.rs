@@ -15,7 +15,7 @@ use super::time::{DAY_S, DAY_US, SECOND_US, day_of};
 /// How often a target is looked for before a post becomes one of its own.
 const TARGET_TRIES: u32 = 24;
 const DELETED_PERMILLE: u64 = 60;
-const EDITED_PERMILLE: u64 = 30;
+const EDITED_PERMILLE: u64 = 50;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Intent {
@@ -226,7 +226,8 @@ impl World {
         }
         let mut dice = Dice::new(self.seed, Purpose::Edit, post.id(), 0);
         dice.chance(EDITED_PERMILLE)
-            .then(|| post.draft.at_us + dice.long_tail(60, 10) as i64 * SECOND_US)
+            // From ten minutes to some days after it was written.
+            .then(|| post.draft.at_us + dice.long_tail(600, 10) as i64 * SECOND_US)
             .filter(|&edited_us| edited_us <= at_us)
     }
 }

@@ -3,6 +3,7 @@
 use super::World;
 use super::block::Like;
 use super::posts::{Draft, Link, Post};
+use super::time::day_of;
 
 /// How far a thread is followed.
 #[derive(Debug, Clone, Copy)]
@@ -100,12 +101,31 @@ impl World {
         let mut likes: Vec<Like> = block
             .of(post.id())
             .map(|reactions| {
-                let shown = |like: &&Like| like.at_us <= at_us && self.is_active(like.user, at_us);
+                let shown = |like: &&Like| like.holds_at(at_us) && self.is_active(like.user, at_us);
                 reactions.likes.iter().filter(shown).copied().collect()
             })
             .unwrap_or_default();
         likes.sort_unstable_by_key(|like| std::cmp::Reverse(like.id()));
         likes
+    }
+
+    /// Which visible posts a user likes, by day and place within the day, oldest first.
+    pub(crate) fn liked_by(
+        &self,
+        user: u64,
+        at_us: i64,
+    ) -> impl Iterator<Item = (i64, usize, Draft)> {
+        let is_active = self.is_active(user, at_us);
+        (self.history_start_day..=day_of(at_us))
+            .filter(move |_| is_active)
+            .flat_map(move |day| {
+                let likes = self.likes(user, day).into_iter().enumerate();
+                likes.map(move |(place, (target, like))| (day, place, target, like))
+            })
+            .filter(move |(_, _, target, like)| {
+                like.holds_at(at_us) && self.is_draft_visible(target, at_us)
+            })
+            .map(|(day, place, target, _)| (day, place, target))
     }
 
     pub(crate) fn reaction_counts(&self, post: &Post, at_us: i64) -> ReactionCounts {

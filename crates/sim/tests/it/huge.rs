@@ -50,7 +50,16 @@ async fn tags_and_searches_of_a_huge_world_cover_a_sample() {
 #[tokio::test]
 async fn pages_of_the_truth_are_bounded_in_a_huge_world() {
     let sim = Sim::frozen(100_000_000, 7).await;
-    for table in ["users", "user_relations", "statuses", "comments", "tags"] {
+    for table in [
+        "users",
+        "user_relations",
+        "statuses",
+        "comments",
+        "tags",
+        "likes",
+        "reposters",
+        "user_tags",
+    ] {
         let rows = sim
             .get(&format!("/_sim/truth/{table}?limit=20"))
             .await

@@ -1,6 +1,7 @@
 //! The synthetic network as its callers see it: over HTTP.
 #![expect(clippy::unwrap_used, reason = "a test stops where it goes wrong")]
 
+mod advance;
 mod changes;
 mod client;
 mod huge;
