@@ -2,8 +2,8 @@
 
 use crate::EngineError;
 use crate::exchange::{Ending, Heard, Shop};
-use crate::walk::{self, PageEnd};
-use crate::work::{POSTS_MAX, Purpose, Work};
+use crate::walk::{self, PageEnd, StepPage};
+use crate::work::{POSTS_MAX, Purpose, TRIES_MAX, Work};
 use kittiwake_frontier::{State, Visit};
 use kittiwake_model::outcome::Consequence;
 use kittiwake_model::{
@@ -51,6 +51,11 @@ impl Shop {
         };
         if failed && !work.is_last_chance() {
             return Ok((commit, Ending::Retry(heard.wait_until)));
+        }
+        // A page that names itself as the next may be a slip: it is read again before the walk is
+        // given up for a circle.
+        if work.tries + 1 < TRIES_MAX && names_itself(work, &heard.reading) {
+            return Ok((commit, Ending::Retry(None)));
         }
         if work.tasks.len() > 1 && !outcome.is_success() && !failed {
             return Ok((commit, Ending::Split));
@@ -306,6 +311,13 @@ impl Shop {
             mended: heard.reading.mended,
             definition: self.settings.network.digest().clone(),
         }
+    }
+}
+
+fn names_itself(work: &Work, reading: &Reading) -> bool {
+    match (&work.call.step.page, &reading.next) {
+        (StepPage::Next(current), Some(next)) => current == next,
+        _ => false,
     }
 }
 

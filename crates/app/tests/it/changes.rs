@@ -108,18 +108,35 @@ fn a_second_round_sees_every_change_for_what_it_is() {
     accounts_that_were_renamed_keep_their_identity(&rounds);
 }
 
+/// Posts that were hidden in the first round and older than it, by those who were banned then or of
+/// their posts: a timeline that is walked on from its mark does not show them.
+fn returned_from_the_past(rounds: &TwoRounds) -> BTreeSet<&str> {
+    let created = |row: &Value| row["created_us"].as_i64().unwrap_or(i64::MAX);
+    let newest = rounds.before.statuses.values().map(created).max();
+    let statuses = rounds.after.statuses.iter();
+    statuses
+        .filter(|(id, row)| {
+            !rounds.before.statuses.contains_key(*id) && Some(created(row)) < newest
+        })
+        .map(|(id, _)| id.as_str())
+        .collect()
+}
+
 fn what_is_true_now_is_held(rounds: &TwoRounds) {
     let expected = rounds.expected(&rounds.after);
+    let hidden = returned_from_the_past(rounds);
     let connection = rounds.file();
     let names = rounds.names();
     for (table, sql) in crate::truth::TABLES {
         let held = held_rows(&connection, &names, sql);
-        let wanted = expected.table(table);
-        let lacking: Vec<_> = difference(table, wanted, &held)
-            .into_iter()
-            .filter(|line| line.contains("missing"))
+        let is_shown = |row: &&Vec<String>| !row.iter().any(|cell| hidden.contains(&**cell));
+        let lacking: Vec<_> = expected
+            .table(table)
+            .difference(&held)
+            .filter(is_shown)
+            .take(3)
             .collect();
-        assert!(lacking.is_empty(), "{}", lacking.join("\n"));
+        assert!(lacking.is_empty(), "{table}: {lacking:?}");
     }
 }
 

@@ -6,6 +6,7 @@ mod commands;
 mod control;
 mod counterpart;
 mod doctor;
+mod faults;
 mod help;
 mod hostile;
 mod kill;
