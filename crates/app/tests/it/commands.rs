@@ -4,28 +4,6 @@ use crate::support::{Folder, Running, Sim, text};
 use serde_json::Value;
 
 #[test]
-fn every_command_has_help_with_an_example() {
-    let folder = Folder::new();
-    for command in [
-        &["crawl"][..],
-        &["status"],
-        &["network", "check"],
-        &["network", "list"],
-        &["network", "show"],
-        &["sim", "serve"],
-        &["demo"],
-    ] {
-        let output = folder.run(&[command, &["--help"]].concat());
-        assert_eq!(output.status.code(), Some(0), "{command:?}");
-        assert!(
-            text(&output.stdout).contains("Example"),
-            "{command:?} has no example"
-        );
-    }
-    assert_eq!(folder.run(&["--version"]).status.code(), Some(0));
-}
-
-#[test]
 fn a_wrong_argument_is_a_usage_error_of_a_few_lines() {
     let folder = Folder::new();
     for (arguments, expected) in [

@@ -11,6 +11,7 @@ mod help;
 mod hostile;
 mod kill;
 mod limits;
+mod newcomer;
 mod oracle;
 mod servers;
 mod settings;
