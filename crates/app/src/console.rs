@@ -1,7 +1,7 @@
 //! The terminal: the only file that prints.
 #![expect(clippy::print_stderr, reason = "this is where printing lives")]
 
-use crate::progress;
+use crate::{machine, progress};
 use kittiwake_engine::{Clock, Progress};
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longer lines are cut: terminals are at least about this wide, or wrap at their own risk.
-const LINE_CHARACTERS_MAX: usize = 160;
+/// Lines are cut to this where a terminal does not tell its width.
+const COLUMNS: usize = 80;
 
 /// Results go to standard output. A reader that has gone away is no failure of ours.
 pub(crate) fn output(text: &str) {
@@ -90,8 +90,10 @@ impl Screen {
         if self.lines > 0 {
             let _ = write!(shown, "\x1b[{}A\r\x1b[J", self.lines);
         }
+        // A line that wraps would not be overwritten.
+        let columns = machine::terminal_columns(std::io::stdout()).unwrap_or(COLUMNS);
         for line in text.lines() {
-            shown.extend(line.chars().take(LINE_CHARACTERS_MAX));
+            shown.extend(line.chars().take(columns));
             shown.push('\n');
         }
         self.lines = text.lines().count();
@@ -108,9 +110,10 @@ fn redraw(drawn: &AtomicUsize, lines: &[String]) {
     if before > 0 {
         let _ = write!(text, "\x1b[{before}A\r\x1b[J");
     }
+    // A line that wraps would not be overwritten.
+    let columns = machine::terminal_columns(std::io::stderr()).unwrap_or(COLUMNS);
     for line in lines {
-        // A line that wraps would not be overwritten.
-        text.extend(line.chars().take(LINE_CHARACTERS_MAX));
+        text.extend(line.chars().take(columns));
         text.push('\n');
     }
     eprint!("{text}");

@@ -30,3 +30,9 @@ pub(crate) fn may_write(folder: &Path) -> std::io::Result<()> {
     let wanted = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
     Ok(rustix::fs::access(folder, wanted)?)
 }
+
+/// How many characters a line of the terminal has; `None` where there is no terminal.
+pub(crate) fn terminal_columns(terminal: impl std::os::fd::AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col))
+}
