@@ -16,6 +16,7 @@ mod depth;
 mod identity;
 mod keys;
 mod objects;
+mod reach;
 mod standing;
 
 pub use crawl::*;
@@ -23,6 +24,7 @@ pub use depth::*;
 pub use identity::*;
 pub use keys::*;
 pub use objects::*;
+pub use reach::*;
 pub use standing::*;
 
 use crate::{Store, StoreError, StoreFuture};
@@ -33,6 +35,9 @@ pub type TextRows = Vec<Vec<Option<String>>>;
 /// A store that can be looked into.
 pub trait Inspect: Store {
     fn select(&self, sql: String) -> StoreFuture<'_, TextRows>;
+
+    /// Sets how many steps one transaction may take along what follows from what is stored.
+    fn limit_steps(&self, steps: usize) -> StoreFuture<'_, ()>;
 }
 
 /// Somewhere to keep one crawl: a fresh file, a fresh schema of a server.
@@ -80,6 +85,8 @@ macro_rules! store_suite {
             new_robots_get_their_rows,
             discoveries_without_rules_are_filed_later,
             a_shorter_path_reopens,
+            reach_equals_a_plain_computation,
+            rules_that_grow_reach_what_they_would_have_from_the_start,
             spells_open_and_close,
             gone_and_not_found_are_told_apart,
             deleted_posts_are_marked,

@@ -45,6 +45,9 @@ impl<'a> Work<'a, '_> {
         for cursor in &commit.cursors {
             self.write_cursor(cursor)?;
         }
+        for sweep in &commit.sweeps {
+            self.begin_sweep(sweep)?;
+        }
         for row in &commit.frontier {
             self.write_frontier(row)?;
         }

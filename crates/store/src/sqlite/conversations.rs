@@ -1,7 +1,8 @@
 //! Conversations: a post that answers another has a row in `comments` beside its own.
 //!
 //! The row follows from the post alone, and its root from the posts above it: the first post of
-//! the conversation, known when all of them are stored and the topmost answers nobody. A root is
+//! the conversation, known when all of them are stored and the topmost answers nobody. (A post
+//! without an author was not described yet: whether it answers somebody is not known.) A root is
 //! handed down to the answers when it becomes known. When a post turns out to answer another than
 //! before, the roots of everything below it are taken back first and found again only when no
 //! doubt is left: so a circle of answers, in which nobody is first, ends without a root.
@@ -15,7 +16,7 @@ use crate::StoreError;
 use rusqlite::{OptionalExtension as _, params};
 
 /// What the column `observed` of a row holds that only repeats what its post says.
-const REPEATED: &str = "{}";
+pub(super) const REPEATED: &str = "{}";
 
 /// An answer as its row in `comments` shows it.
 struct Answer {
@@ -41,7 +42,7 @@ impl Work<'_, '_> {
         if before == after {
             return Ok(());
         }
-        if before.parent != after.parent {
+        if before.parent != after.parent || before.is_first() != after.is_first() {
             return self.move_reply(key, after);
         }
         if after.parent.is_some() {
@@ -50,6 +51,8 @@ impl Work<'_, '_> {
                  WHERE key = ?1 AND observed = ?4",
                 params![key, after.author, after.created_us, REPEATED],
             )?;
+            let root = self.root_of(key)?;
+            self.comment_shows(after.author, [after.parent, root])?;
         }
         Ok(())
     }
@@ -58,7 +61,7 @@ impl Work<'_, '_> {
     fn begin_reply(&mut self, key: i64, after: Bearings, is_unmet: bool) -> Result<(), StoreError> {
         let is_awaited = !is_unmet || self.answered.contains(&key);
         let Some(parent) = after.parent else {
-            if is_awaited {
+            if is_awaited && after.is_first() {
                 self.queue(key, HandOnList::Answers, Place::default());
             }
             return Ok(());
@@ -74,7 +77,7 @@ impl Work<'_, '_> {
         if is_awaited && root.is_some() {
             self.queue(key, HandOnList::Answers, Place::default());
         }
-        Ok(())
+        self.comment_shows(after.author, [after.parent, root])
     }
 
     /// A post that answers another than before, or nobody any more.
@@ -89,13 +92,26 @@ impl Work<'_, '_> {
         }
         self.doubt(key);
         self.queue(key, HandOnList::Root, Place::default());
-        Ok(())
+        self.comment_shows(after.author, [after.parent, None])
     }
 
     /// Two posts have become one: its row and the conversation below it are made anew.
     pub(super) fn settle_merged_reply(&mut self, key: i64) -> Result<(), StoreError> {
         match self.stored_bearings(key)? {
             Some(after) => self.move_reply(key, after),
+            None => Ok(()),
+        }
+    }
+
+    /// Two comments of a network that keeps them apart have become one.
+    pub(super) fn settle_merged_comment(&mut self, key: i64) -> Result<(), StoreError> {
+        let found: Option<[Option<i64>; 3]> = self
+            .connection
+            .prepare_cached("SELECT author, parent, status FROM comments WHERE key = ?1")?
+            .query_row([key], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))
+            .optional()?;
+        match found {
+            Some([author, parent, status]) => self.comment_shows(author, [parent, status]),
             None => Ok(()),
         }
     }
@@ -144,40 +160,27 @@ impl Work<'_, '_> {
         {
             return Ok(None);
         }
-        let found: Option<(bool, Option<i64>)> = self
+        let root: Option<Option<i64>> = self
             .connection
             .prepare_cached(
-                "SELECT reply_to IS NULL,
-                        (SELECT root FROM comments WHERE key = ?1 AND observed = ?2)
+                "SELECT CASE WHEN reply_to IS NOT NULL
+                          THEN (SELECT root FROM comments WHERE key = ?1 AND observed = ?2)
+                        WHEN author IS NOT NULL THEN key END
                  FROM statuses WHERE key = ?1",
             )?
-            .query_row(params![post, REPEATED], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
+            .query_row(params![post, REPEATED], |row| row.get(0))
             .optional()?;
-        Ok(match found {
-            Some((true, _)) => Some(post),
-            Some((false, root)) => root,
-            None => None,
-        })
+        Ok(root.flatten())
     }
 
     /// What stands below the post has perhaps another root now. In front of everything else: no
     /// root is found again while there are doubts.
     fn doubt(&mut self, key: i64) {
-        self.queue_first(HandOn {
-            key,
-            list: HandOnList::Uproot,
-            after: Place::default(),
-        });
+        self.queue_first(key, HandOnList::Uproot, Place::default());
     }
 
     /// Takes one thing off the queue of conversations.
-    pub(super) fn trace(&mut self, next: HandOn) -> Result<(), StoreError> {
-        let next = HandOn {
-            key: self.memory.follow(next.key),
-            ..next
-        };
+    pub(super) fn trace(&mut self, next: &HandOn) -> Result<(), StoreError> {
         match next.list {
             HandOnList::Uproot => self.uproot_answers(next),
             HandOnList::Root => self.find_root(next.key),
@@ -186,7 +189,7 @@ impl Work<'_, '_> {
         }
     }
 
-    fn uproot_answers(&mut self, next: HandOn) -> Result<(), StoreError> {
+    fn uproot_answers(&mut self, next: &HandOn) -> Result<(), StoreError> {
         let answers = self.answers_after(next)?;
         for answer in answers {
             if answer.is_post && answer.has_root {
@@ -207,12 +210,15 @@ impl Work<'_, '_> {
                 return Ok(());
             };
             self.set_root(key, Some(root))?;
+            self.comment_shows(reply.author, [None, Some(root)])?;
+        } else if !reply.is_first() {
+            return Ok(());
         }
         self.queue(key, HandOnList::Answers, Place::default());
         Ok(())
     }
 
-    fn root_answers(&mut self, next: HandOn) -> Result<(), StoreError> {
+    fn root_answers(&mut self, next: &HandOn) -> Result<(), StoreError> {
         let Some(root) = self.root_of(next.key)? else {
             self.count_steps(0);
             return Ok(());
@@ -220,6 +226,7 @@ impl Work<'_, '_> {
         for answer in self.answers_after(next)? {
             if answer.is_post && !answer.has_root {
                 self.set_root(answer.key, Some(root))?;
+                self.comment_shows(answer.author, [None, Some(root)])?;
                 self.queue(answer.key, HandOnList::Answers, Place::default());
             }
         }
@@ -235,7 +242,7 @@ impl Work<'_, '_> {
     }
 
     /// One stretch of the answers to a post; the rest is queued.
-    fn answers_after(&mut self, next: HandOn) -> Result<Vec<Answer>, StoreError> {
+    fn answers_after(&mut self, next: &HandOn) -> Result<Vec<Answer>, StoreError> {
         let limit = self.page_limit();
         let answers: Vec<Answer> = self
             .connection
@@ -259,16 +266,13 @@ impl Work<'_, '_> {
         if answers.len() == limit
             && let Some(last) = answers.last()
         {
-            self.queue_first(HandOn {
-                after: Place::of(last.key),
-                ..next
-            });
+            self.queue_first(next.key, next.list, Place::of(last.key));
         }
         Ok(answers)
     }
 
     /// One stretch of all posts of a file that was made before there were rows of answers.
-    fn look_at_posts(&mut self, next: HandOn) -> Result<(), StoreError> {
+    fn look_at_posts(&mut self, next: &HandOn) -> Result<(), StoreError> {
         let limit = self.page_limit();
         let posts: Vec<(i64, Bearings, bool)> = self
             .connection

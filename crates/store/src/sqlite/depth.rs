@@ -6,6 +6,7 @@
 //! `relax`). The result is that of a breadth-first search over everything stored, whatever the
 //! order of arrival. Depths never rise: a relation that has vanished still counts.
 
+use super::brings::is_writing;
 use super::relax::{HandOn, HandOnList, Place};
 use super::work::Work;
 use crate::StoreError;
@@ -168,16 +169,12 @@ impl<'a> Work<'a, '_> {
     /// Takes one thing off the queue of depths.
     pub(super) fn hand_on_one(
         &mut self,
-        next: HandOn,
+        next: &HandOn,
         rules: &Expansion,
     ) -> Result<(), StoreError> {
-        let next = HandOn {
-            key: self.memory.follow(next.key),
-            ..next
-        };
         match next.list {
             HandOnList::Everybody => self.look_at_everybody(next, rules),
-            HandOnList::Subject => self.hand_on_subject(&next, rules),
+            HandOnList::Subject => self.hand_on_subject(next, rules),
             HandOnList::Post => self.hand_on_post(next.key, rules),
             _ => self.hand_on_list(next, rules),
         }
@@ -189,7 +186,7 @@ impl<'a> Work<'a, '_> {
             self.file(key, rules)?;
         }
         let table = self.table_of(key)?;
-        if matches!(table, Table::Statuses | Table::Comments) {
+        if is_writing(table) {
             return self.hand_on_post(key, rules);
         }
         self.count_steps(0);
@@ -205,28 +202,36 @@ impl<'a> Work<'a, '_> {
             (HandOnList::Following, rules.follow.following),
             (HandOnList::Followers, rules.follow.followers),
             (HandOnList::Posts, extent.looks_at_posts()),
-            (HandOnList::Remarks, extent.brings(Role::Commenters)),
+            (HandOnList::Remarks, extent.looks_at_posts()),
             (HandOnList::Linked, is_thing && extent.brings(Role::Authors)),
         ];
         for (list, is_wanted) in wanted {
             if is_wanted {
                 let after = Place::default();
-                self.hand_on_list(HandOn { key, list, after }, rules)?;
+                self.hand_on_list(&HandOn { key, list, after }, rules)?;
             }
         }
         Ok(())
     }
 
-    /// Goes through one stretch of a list whose owner is within reach.
-    fn hand_on_list(&mut self, next: HandOn, rules: &Expansion) -> Result<(), StoreError> {
+    /// Goes through one stretch of a list, if its owner is within reach.
+    pub(super) fn hand_on_list(
+        &mut self,
+        next: &HandOn,
+        rules: &Expansion,
+    ) -> Result<(), StoreError> {
         match next.list {
-            HandOnList::Following | HandOnList::Followers => self.hand_on_relations(next, rules),
             HandOnList::Posts => self.hand_on_to_posts(next, rules),
-            _ => Ok(()),
+            HandOnList::Remarks => self.hand_on_remarks(next, rules),
+            HandOnList::Comments | HandOnList::Conversation => self.hand_on_comments(next, rules),
+            HandOnList::Reposts | HandOnList::Likes => self.hand_on_deeds(next, rules),
+            HandOnList::Linked => self.hand_on_linked(next, rules),
+            HandOnList::Origins => self.hand_on_origins(next),
+            _ => self.hand_on_relations(next, rules),
         }
     }
 
-    fn hand_on_relations(&mut self, next: HandOn, rules: &Expansion) -> Result<(), StoreError> {
+    fn hand_on_relations(&mut self, next: &HandOn, rules: &Expansion) -> Result<(), StoreError> {
         // Relations that have vanished count as well, so that it does not matter when they did.
         let (wanted, sql) = if next.list == HandOnList::Following {
             (
@@ -260,10 +265,7 @@ impl<'a> Work<'a, '_> {
         if neighbours.len() == limit
             && let Some(last) = neighbours.last()
         {
-            self.queue_first(HandOn {
-                after: Place::of(*last),
-                ..next
-            });
+            self.queue_first(next.key, next.list, Place::of(*last));
         }
         for neighbour in neighbours {
             self.lower(neighbour, depth.saturating_add(1))?;
@@ -273,7 +275,7 @@ impl<'a> Work<'a, '_> {
 
     /// One stretch of all subjects, after the rules have changed: whoever is within reach now is
     /// filed and hands its depth on.
-    fn look_at_everybody(&mut self, next: HandOn, rules: &Expansion) -> Result<(), StoreError> {
+    fn look_at_everybody(&mut self, next: &HandOn, rules: &Expansion) -> Result<(), StoreError> {
         let limit = self.page_limit();
         let subjects: Vec<(i64, u32)> = self
             .connection

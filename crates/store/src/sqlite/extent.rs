@@ -1,5 +1,6 @@
 //! What the rules of a crawl ask of every row that is written.
 
+use super::brings::is_writing;
 use kittiwake_model::{Expansion, Name, Role, Table};
 use std::collections::HashMap;
 
@@ -22,10 +23,11 @@ impl Extent {
             return Self::default();
         };
         let is_post = |kind: &Name| {
-            guessed_table(kind) == Table::Statuses
-                || types
-                    .iter()
-                    .any(|((_, known), table)| known == kind && *table == Table::Statuses)
+            let known = types.iter().filter(|((_, known), _)| known == kind);
+            known
+                .map(|(_, table)| *table)
+                .chain([guessed_table(kind)])
+                .any(is_writing)
         };
         let robots = rules.robots.iter();
         Self {
@@ -47,9 +49,9 @@ impl Extent {
         self.roles.contains(&role)
     }
 
-    /// Whether links bring anybody in.
-    pub(super) fn brings_along_links(&self) -> bool {
-        self.roles.iter().any(|role| *role != Role::Commenters)
+    /// Whether a link means anything to the crawl beside its own row.
+    pub(super) fn looks_at_links(&self) -> bool {
+        self.repost_steps_max > 0 || self.roles.iter().any(|role| *role != Role::Commenters)
     }
 
     /// Whether a post means anything to the crawl beside its own row.

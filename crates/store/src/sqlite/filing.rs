@@ -6,7 +6,7 @@
 use super::relax::{HandOn, HandOnList, Place};
 use super::work::Work;
 use crate::StoreError;
-use kittiwake_model::{ColumnKind, Expansion, Filed, Key, RobotFiling, WorldTime};
+use kittiwake_model::{ColumnKind, Expansion, Filed, Key, RobotFiling, Table, WorldTime};
 use rusqlite::params;
 
 impl Work<'_, '_> {
@@ -24,11 +24,24 @@ impl Work<'_, '_> {
                 Some(is_near) => is_near,
                 None => *is_near.insert(self.is_within_reach(key, rules)?),
             };
-            if is_near {
+            if is_near || self.repeats_what_is_near(key, filing, rules)? {
                 self.file_for(key, filing)?;
             }
         }
         Ok(())
+    }
+
+    fn repeats_what_is_near(
+        &mut self,
+        key: i64,
+        filing: &RobotFiling,
+        rules: &Expansion,
+    ) -> Result<bool, StoreError> {
+        if filing.repost_steps == 0 || self.table_of(key)? != Table::Statuses {
+            return Ok(false);
+        }
+        let distance = self.repost_distance(key, filing.repost_steps, rules)?;
+        Ok(distance.is_some())
     }
 
     /// [`Self::file`] for an object that has changed: at once if there are rules, later if not.
@@ -101,7 +114,7 @@ impl Work<'_, '_> {
     /// the order of their index: those without a time first, then by time.
     pub(super) fn hand_on_to_posts(
         &mut self,
-        next: HandOn,
+        next: &HandOn,
         rules: &Expansion,
     ) -> Result<(), StoreError> {
         let depth = self.depth_of(next.key)?;

@@ -3,7 +3,7 @@
 use super::work::Work;
 use crate::StoreError;
 use kittiwake_model::{Link, LinkTable, List};
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 impl<'a> Work<'a, '_> {
     /// Writes all links of a commit; `objects` are the keys of its objects.
@@ -28,7 +28,10 @@ impl<'a> Work<'a, '_> {
                     self.hand_along(from, to)?;
                 }
                 LinkTable::UserTags => self.write_user_tag(from, to)?,
-                LinkTable::Links => self.write_link(from, to, link)?,
+                LinkTable::Links => {
+                    self.write_link(from, to, link)?;
+                    self.link_shows(&link.kind, from, to)?;
+                }
             }
         }
         Ok(())
@@ -49,7 +52,6 @@ impl<'a> Work<'a, '_> {
             params![source, target, at_us, following_walk, followers_walk],
         )?;
         if inserted == 1 {
-            self.report.rows_new += 1;
             return self.restore_relation(source, target);
         }
         self.execute(
@@ -67,13 +69,32 @@ impl<'a> Work<'a, '_> {
         Ok(())
     }
 
-    /// A relation that had vanished is back, with the time of its first sight.
-    fn restore_relation(&self, source: i64, target: i64) -> Result<(), StoreError> {
-        let vanished = self
+    /// A relation was stored. If it had vanished it is back, with the time of its first sight,
+    /// unless it was seen before the walk that no longer showed it and only comes in late.
+    fn restore_relation(&mut self, source: i64, target: i64) -> Result<(), StoreError> {
+        let vanished_us: Option<i64> = self
             .connection
-            .prepare_cached("SELECT 1 FROM invalid_relations WHERE source = ?1 AND target = ?2")?
-            .exists([source, target])?;
-        if !vanished {
+            .prepare_cached(
+                "SELECT vanished_us FROM invalid_relations WHERE source = ?1 AND target = ?2",
+            )?
+            .query_row([source, target], |row| row.get(0))
+            .optional()?;
+        let at_us = self.at_us();
+        if vanished_us.is_some_and(|vanished_us| at_us < vanished_us) {
+            self.execute(
+                "UPDATE invalid_relations SET first_seen_us = min(first_seen_us, ?3),
+                                              last_seen_us = max(last_seen_us, ?3)
+                 WHERE source = ?1 AND target = ?2",
+                [source, target, at_us],
+            )?;
+            self.execute(
+                "DELETE FROM user_relations WHERE source = ?1 AND target = ?2",
+                [source, target],
+            )?;
+            return Ok(());
+        }
+        self.report.rows_new += 1;
+        if vanished_us.is_none() {
             return Ok(());
         }
         self.execute(

@@ -3,6 +3,7 @@
 //! All of it happens in the transaction that found out, so that no moment exists at which a
 //! part of the rows speaks of one object and a part of two.
 
+use super::brings::is_writing;
 use super::relax::{HandOnList, Place};
 use super::work::Work;
 use crate::StoreError;
@@ -137,6 +138,14 @@ const MOVES: &[&str] = &[
        mark = excluded.mark, started_us = excluded.started_us, items = excluded.items
      WHERE (excluded.walk, excluded.pages, excluded.started_us) > (walk, pages, started_us)",
     "DELETE FROM cursors WHERE subject = ?1",
+    "INSERT INTO sweeps SELECT ?2, list, walk, started_us, proved, after
+     FROM sweeps WHERE subject = ?1
+     ON CONFLICT DO UPDATE SET walk = excluded.walk, started_us = excluded.started_us,
+       proved = excluded.proved
+     WHERE excluded.started_us > started_us",
+    "DELETE FROM sweeps WHERE subject = ?1",
+    // The list has members that were not compared yet.
+    "UPDATE sweeps SET after = 0 WHERE subject = ?2",
     "INSERT INTO visibility SELECT ?2, key, level, observed_us FROM visibility WHERE viewer = ?1
      ON CONFLICT DO UPDATE SET level = excluded.level, observed_us = excluded.observed_us
      WHERE excluded.observed_us > observed_us",
@@ -183,13 +192,67 @@ impl Work<'_, '_> {
         // The winner now has rows of the loser, so nothing may be taken for granted about it.
         self.fresh.remove(&winner);
         self.fresh.remove(&loser);
-        self.settle_merged_reply(winner)?;
+        self.mend_half_done(loser, winner)?;
+        self.look_at_merged(winner)
+    }
+
+    /// What a merge brings together is looked at as a whole.
+    fn look_at_merged(&mut self, winner: i64) -> Result<(), StoreError> {
+        match self.table_of(winner)? {
+            Table::Statuses => self.settle_merged_reply(winner)?,
+            Table::Comments => self.settle_merged_comment(winner)?,
+            Table::Users | Table::Tags | Table::Objects => {}
+        }
         if self.depth_of(winner)?.is_some() {
             self.queue_subject(winner);
-        } else if self.memory.extent.looks_at_posts() {
+        } else if is_writing(self.table_of(winner)?) && self.memory.extent.looks_at_posts() {
             self.queue(winner, HandOnList::Post, Place::default());
         }
+        if self.memory.extent.looks_at_links() {
+            self.queue(winner, HandOnList::Origins, Place::default());
+        }
         Ok(())
+    }
+
+    /// Lists that were gone through up to a place between the two keys have passed the winner and
+    /// not yet met the loser: their relation is looked at here, because nobody comes back to it.
+    fn mend_half_done(&mut self, loser: i64, winner: i64) -> Result<(), StoreError> {
+        let between = winner.min(loser)..winner.max(loser);
+        let mut half_done: Vec<i64> = self
+            .connection
+            .prepare_cached(
+                "SELECT key FROM relax WHERE after > 0 AND after >= ?1 AND after < ?2
+                   AND list IN ('following', 'followers')",
+            )?
+            .query_map([between.start, between.end], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        half_done.extend(
+            self.hand_on
+                .iter()
+                .filter(|next| {
+                    matches!(next.list, HandOnList::Following | HandOnList::Followers)
+                        && between.contains(&next.after.key)
+                })
+                .map(|next| next.key),
+        );
+        for key in half_done {
+            let key = self.memory.follow(key);
+            for (source, target) in [(key, winner), (winner, key)] {
+                if self.is_related(source, target)? {
+                    self.hand_along(source, target)?;
+                }
+            }
+        }
+        self.rewind_sweeps(winner)
+    }
+
+    /// Whether one follows the other, or did.
+    fn is_related(&self, source: i64, target: i64) -> Result<bool, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT 1 FROM user_relations WHERE source = ?1 AND target = ?2
+             UNION ALL SELECT 1 FROM invalid_relations WHERE source = ?1 AND target = ?2",
+        )?;
+        Ok(statement.exists([source, target])?)
     }
 
     /// Two rows of one object become one, by the rule for observations.

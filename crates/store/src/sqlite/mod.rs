@@ -2,6 +2,7 @@
 
 mod apply;
 pub mod check;
+mod brings;
 pub mod control;
 mod conversations;
 mod depth;
@@ -21,9 +22,11 @@ mod objects;
 mod open;
 mod read;
 mod relax;
+mod reposts;
 mod schema;
 mod standing;
 mod statements;
+mod sweeps;
 mod views;
 mod work;
 mod writer;
@@ -128,12 +131,26 @@ impl SqliteStore {
     /// Sets the most pages (of 4 096 bytes) that the file may have. A commit that needs more
     /// fails as it would on a full disk.
     pub async fn limit_pages(&self, pages: u32) -> Result<(), StoreError> {
+        self.request(|answer| writer::Request::LimitPages(pages, answer))
+            .await
+    }
+
+    /// Sets how many steps one transaction may take along what follows from what is stored. It
+    /// changes when things are done, never what comes of it.
+    pub async fn limit_steps(&self, steps: usize) -> Result<(), StoreError> {
+        self.request(|answer| writer::Request::LimitSteps(steps, answer))
+            .await
+    }
+
+    async fn request(
+        &self,
+        form: impl FnOnce(oneshot::Sender<Result<(), StoreError>>) -> writer::Request,
+    ) -> Result<(), StoreError> {
         let Some(requests) = &self.requests else {
             return Err(StoreError::closed());
         };
         let (answer, answered) = oneshot::channel();
-        let request = writer::Request::LimitPages(pages, answer);
-        if requests.send(request).await.is_err() {
+        if requests.send(form(answer)).await.is_err() {
             return Err(StoreError::closed());
         }
         answered.await.map_err(|_| StoreError::closed())?
@@ -193,6 +210,10 @@ impl Store for SqliteStore {
 impl crate::suite::Inspect for SqliteStore {
     fn select(&self, sql: String) -> StoreFuture<'_, crate::suite::TextRows> {
         Box::pin(self.select_text(sql))
+    }
+
+    fn limit_steps(&self, steps: usize) -> StoreFuture<'_, ()> {
+        Box::pin(self.limit_steps(steps))
     }
 }
 

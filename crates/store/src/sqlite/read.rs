@@ -135,8 +135,9 @@ fn task(
     // A post is as near as its author, or nearer if it was named itself.
     let depth = connection
         .prepare_cached(
-            "SELECT min(depth) FROM subjects
-             WHERE key IN (?1, (SELECT author FROM statuses WHERE key = ?1))",
+            "SELECT min(depth) FROM subjects WHERE key IN (
+               ?1, (SELECT author FROM statuses WHERE key = ?1),
+               (SELECT author FROM comments WHERE key = ?1))",
         )?
         .query_row([subject.0], |row| row.get(0))?;
     let opted_out = connection

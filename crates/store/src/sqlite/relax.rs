@@ -145,16 +145,24 @@ impl Work<'_, '_> {
     pub(super) fn work_off(&mut self) -> Result<(), StoreError> {
         while self.steps_left > 0 {
             if let Some(next) = self.next_of_conversations()? {
-                self.trace(next)?;
+                self.trace(&self.followed_to_now(next))?;
             } else if let Some(rules) = self.rules
                 && let Some(next) = self.next_of_depths()?
             {
-                self.hand_on_one(next, rules)?;
-            } else {
+                self.hand_on_one(&self.followed_to_now(next), rules)?;
+            } else if !self.sweep_on()? {
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// The object may have got another key since it was queued.
+    fn followed_to_now(&self, next: HandOn) -> HandOn {
+        HandOn {
+            key: self.memory.follow(next.key),
+            ..next
+        }
     }
 
     /// Puts something behind what waits already.
@@ -163,8 +171,8 @@ impl Work<'_, '_> {
     }
 
     /// Goes on with the same list before anything else.
-    pub(super) fn queue_first(&mut self, next: HandOn) {
-        self.queue_of(next.list).push_front(next);
+    pub(super) fn queue_first(&mut self, key: i64, list: HandOnList, after: Place) {
+        self.queue_of(list).push_front(HandOn { key, list, after });
     }
 
     fn queue_of(&mut self, list: HandOnList) -> &mut VecDeque<HandOn> {

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 pub(super) const WAITING_MAX: usize = 64;
 /// Rows after which a transaction takes in no more callers.
 const GROUP_ROWS_MAX: usize = 8_000;
-/// Relation steps by which one transaction hands depths on.
+/// Steps that one transaction takes along what follows from what is stored.
 const STEPS_MAX: usize = 2_000;
 
 /// What the writer can be asked for.
@@ -24,6 +24,8 @@ pub(super) enum Request {
     Write(Batch),
     /// The most pages that the file may have.
     LimitPages(u32, oneshot::Sender<Result<(), StoreError>>),
+    /// The most steps that one transaction may take.
+    LimitSteps(usize, oneshot::Sender<Result<(), StoreError>>),
 }
 
 /// What one caller wants to have written.
@@ -69,6 +71,10 @@ impl<'c> Writer<'c> {
                     }
                     Request::LimitPages(pages, answer) => {
                         let _ = answer.send(self.limit_pages(pages));
+                    }
+                    Request::LimitSteps(steps, answer) => {
+                        self.steps_max = steps;
+                        let _ = answer.send(Ok(()));
                     }
                 }
                 if rows < GROUP_ROWS_MAX {

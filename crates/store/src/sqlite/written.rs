@@ -1,10 +1,11 @@
 //! What a row that was just written means beyond itself.
 
+use super::brings::is_writing;
 use super::relax::{HandOnList, Place};
 use super::work::Work;
 use crate::StoreError;
 use crate::record::Groups;
-use kittiwake_model::{Expansion, Reference, Table, Value};
+use kittiwake_model::{Reference, Table, Value};
 
 /// What of a row decides where it stands: whose it is, and in which conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,6 +41,11 @@ impl Bearings {
         }
         bearings
     }
+
+    /// Whether a post is known to begin a conversation.
+    pub(super) fn is_first(self) -> bool {
+        self.parent.is_none() && self.author.is_some()
+    }
 }
 
 /// What a column that points at an object holds; a value of another kind does not get there.
@@ -62,12 +68,20 @@ impl Work<'_, '_> {
         after: Bearings,
         is_unmet: bool,
     ) -> Result<(), StoreError> {
-        if table == Table::Statuses {
-            self.settle_reply(key, before, after, is_unmet)?;
+        match table {
+            Table::Statuses => self.settle_reply(key, before, after, is_unmet)?,
+            Table::Comments if before != Some(after) => {
+                self.answered.extend(after.parent);
+                self.comment_shows(after.author, [after.parent, after.status])?;
+            }
+            _ => {}
+        }
+        if is_writing(table) && self.memory.extent.looks_at_posts() {
+            // Whose it is, and its place among all that they wrote.
             let is_elsewhere = before.is_none_or(|before| {
                 (before.author, before.created_us) != (after.author, after.created_us)
             });
-            if is_elsewhere && after.author.is_some() && self.memory.extent.looks_at_posts() {
+            if is_elsewhere && after.author.is_some() {
                 return self.post_found(key, is_unmet);
             }
         }
@@ -80,20 +94,19 @@ impl Work<'_, '_> {
         Ok(())
     }
 
-    /// A post whose author has become known, or that has another place among the author's posts.
+    /// Something whose author has become known, or that has another place among all that the
+    /// author wrote.
     fn post_found(&mut self, key: i64, is_unmet: bool) -> Result<(), StoreError> {
-        match self.rules {
-            Some(rules) if is_unmet => self.file(key, rules),
-            _ => {
-                self.queue(key, HandOnList::Post, Place::default());
-                Ok(())
-            }
+        if let Some(rules) = self.rules
+            && is_unmet
+            && !self.answered.contains(&key)
+        {
+            return self.file(key, rules);
         }
-    }
-
-    /// Files a post that is as near as it is now.
-    pub(super) fn hand_on_post(&mut self, key: i64, rules: &Expansion) -> Result<(), StoreError> {
-        self.count_steps(0);
-        self.file(key, rules)
+        self.queue(key, HandOnList::Post, Place::default());
+        if self.memory.extent.looks_at_links() {
+            self.queue(key, HandOnList::Origins, Place::default());
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,243 @@
+//! Relations that have vanished.
+//!
+//! A list that was walked from its beginning to its end proves that what it did not show is gone,
+//! unless it was seen elsewhere since the walk began, or one of the two people is gone themselves.
+//! The comparison goes through the list in bounded steps: how far it has come is in the table
+//! `sweeps`, so that a kill only interrupts it.
+
+use super::work::Work;
+use crate::StoreError;
+use kittiwake_model::{List, Sweep};
+use rusqlite::{OptionalExtension as _, params};
+
+/// A comparison under way.
+struct Comparison {
+    subject: i64,
+    list: List,
+    walk: u32,
+    started_us: i64,
+    is_proved: bool,
+    after: i64,
+}
+
+/// A stored relation, seen from the owner of the list.
+struct Member {
+    other: i64,
+    walk: Option<u32>,
+    last_seen_us: i64,
+}
+
+const fn name_of(list: List) -> &'static str {
+    match list {
+        List::Following => "following",
+        List::Followers => "followers",
+    }
+}
+
+impl Work<'_, '_> {
+    /// Begins to compare a list that was walked whole with what is stored. A newer walk takes the
+    /// place of an older one.
+    pub(super) fn begin_sweep(&mut self, sweep: &Sweep) -> Result<(), StoreError> {
+        let subject = self.followed(sweep.subject);
+        self.kind_of(subject)?;
+        let list = sweep.walk.list;
+        // A list that shows nobody though the profile counts some is hidden and proves nothing:
+        // then somebody whom the walk did show is looked for first.
+        let is_proved = !self.counts_some(subject, list)?;
+        self.execute(
+            "INSERT INTO sweeps(subject, list, walk, started_us, proved, after)
+             VALUES (?1, ?2, ?3, ?4, ?5, 0)
+             ON CONFLICT DO UPDATE SET walk = excluded.walk, started_us = excluded.started_us,
+               proved = excluded.proved, after = 0
+             WHERE (excluded.started_us, excluded.walk) > (started_us, walk)",
+            params![
+                subject,
+                name_of(list),
+                sweep.walk.number,
+                sweep.started.0,
+                is_proved
+            ],
+        )?;
+        self.memory.has_sweeps = true;
+        Ok(())
+    }
+
+    fn counts_some(&self, subject: i64, list: List) -> Result<bool, StoreError> {
+        let sql = match list {
+            List::Following => "SELECT 1 FROM users WHERE key = ?1 AND following_count > 0",
+            List::Followers => "SELECT 1 FROM users WHERE key = ?1 AND followers_count > 0",
+        };
+        Ok(self.connection.prepare_cached(sql)?.exists([subject])?)
+    }
+
+    /// Goes on with one stretch of one list; says whether there was any.
+    pub(super) fn sweep_on(&mut self) -> Result<bool, StoreError> {
+        if !self.memory.has_sweeps {
+            return Ok(false);
+        }
+        let Some(comparison) = self.first_comparison()? else {
+            self.memory.has_sweeps = false;
+            return Ok(false);
+        };
+        let limit = self.page_limit();
+        let members = self.members_after(&comparison, limit)?;
+        self.count_steps(members.len());
+        let after = members.last().map(|last| last.other);
+        let after = after.filter(|_| members.len() == limit);
+        if comparison.is_proved {
+            self.sweep_out(&comparison, &members)?;
+            self.move_comparison(&comparison, true, after)?;
+        } else if members
+            .iter()
+            .any(|member| member.walk >= Some(comparison.walk))
+        {
+            self.move_comparison(&comparison, true, Some(0))?;
+        } else {
+            self.move_comparison(&comparison, false, after)?;
+        }
+        Ok(true)
+    }
+
+    fn first_comparison(&self) -> Result<Option<Comparison>, StoreError> {
+        let comparison = self
+            .connection
+            .prepare_cached(
+                "SELECT subject, list, walk, started_us, proved, after FROM sweeps
+                 ORDER BY subject, list LIMIT 1",
+            )?
+            .query_row([], |row| {
+                let is_following = row.get_ref(1)?.as_str()? == name_of(List::Following);
+                Ok(Comparison {
+                    subject: row.get(0)?,
+                    list: if is_following {
+                        List::Following
+                    } else {
+                        List::Followers
+                    },
+                    walk: row.get(2)?,
+                    started_us: row.get(3)?,
+                    is_proved: row.get(4)?,
+                    after: row.get(5)?,
+                })
+            })
+            .optional()?;
+        Ok(comparison)
+    }
+
+    fn members_after(
+        &self,
+        comparison: &Comparison,
+        limit: usize,
+    ) -> Result<Vec<Member>, StoreError> {
+        let sql = match comparison.list {
+            List::Following => {
+                "SELECT target, following_walk, last_seen_us FROM user_relations
+                 WHERE source = ?1 AND target > ?2 ORDER BY target LIMIT ?3"
+            }
+            List::Followers => {
+                "SELECT source, followers_walk, last_seen_us FROM user_relations
+                 WHERE target = ?1 AND source > ?2 ORDER BY source LIMIT ?3"
+            }
+        };
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(
+            params![comparison.subject, comparison.after, limit as i64],
+            |row| {
+                Ok(Member {
+                    other: row.get(0)?,
+                    walk: row.get(1)?,
+                    last_seen_us: row.get(2)?,
+                })
+            },
+        )?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Remembers how far the comparison has come; without a place it is over.
+    fn move_comparison(
+        &self,
+        comparison: &Comparison,
+        is_proved: bool,
+        after: Option<i64>,
+    ) -> Result<(), StoreError> {
+        let (subject, list) = (comparison.subject, name_of(comparison.list));
+        match after {
+            Some(after) => self.execute(
+                "UPDATE sweeps SET proved = ?3, after = ?4 WHERE subject = ?1 AND list = ?2",
+                params![subject, list, is_proved, after],
+            )?,
+            None => self.execute(
+                "DELETE FROM sweeps WHERE subject = ?1 AND list = ?2",
+                params![subject, list],
+            )?,
+        };
+        Ok(())
+    }
+
+    fn sweep_out(&self, comparison: &Comparison, members: &[Member]) -> Result<(), StoreError> {
+        if self.is_gone(comparison.subject)? {
+            return Ok(());
+        }
+        for member in members {
+            let was_shown = member.walk >= Some(comparison.walk);
+            if was_shown
+                || member.last_seen_us >= comparison.started_us
+                || self.is_gone(member.other)?
+            {
+                continue;
+            }
+            let (source, target) = match comparison.list {
+                List::Following => (comparison.subject, member.other),
+                List::Followers => (member.other, comparison.subject),
+            };
+            self.invalidate_relation(source, target, comparison.started_us)?;
+        }
+        Ok(())
+    }
+
+    /// A member of lists has got another key: comparisons that have passed it come back to it.
+    pub(super) fn rewind_sweeps(&self, member: i64) -> Result<(), StoreError> {
+        if !self.memory.has_sweeps {
+            return Ok(());
+        }
+        self.execute(
+            "UPDATE sweeps SET after = ?1 - 1 WHERE after >= ?1 AND CASE list
+               WHEN 'following' THEN EXISTS (
+                 SELECT 1 FROM user_relations WHERE source = subject AND target = ?1)
+               ELSE EXISTS (
+                 SELECT 1 FROM user_relations WHERE source = ?1 AND target = subject) END",
+            [member],
+        )?;
+        Ok(())
+    }
+
+    /// Whether the user is known not to be there.
+    fn is_gone(&self, key: i64) -> Result<bool, StoreError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT 1 FROM invalid_users WHERE key = ?1 AND until_us IS NULL")?;
+        Ok(statement.exists([key])?)
+    }
+
+    fn invalidate_relation(
+        &self,
+        source: i64,
+        target: i64,
+        vanished_us: i64,
+    ) -> Result<(), StoreError> {
+        self.execute(
+            "INSERT INTO invalid_relations(source, target, first_seen_us, last_seen_us, vanished_us)
+             SELECT source, target, first_seen_us, last_seen_us, ?3 FROM user_relations
+             WHERE source = ?1 AND target = ?2
+             ON CONFLICT DO UPDATE SET first_seen_us = min(first_seen_us, excluded.first_seen_us),
+               last_seen_us = max(last_seen_us, excluded.last_seen_us),
+               vanished_us = max(vanished_us, excluded.vanished_us)",
+            params![source, target, vanished_us],
+        )?;
+        self.execute(
+            "DELETE FROM user_relations WHERE source = ?1 AND target = ?2",
+            [source, target],
+        )?;
+        Ok(())
+    }
+}
