@@ -185,6 +185,7 @@ impl Work<'_, '_> {
             HandOnList::Uproot => self.uproot_answers(next),
             HandOnList::Root => self.find_root(next.key),
             HandOnList::Answers => self.root_answers(next),
+            HandOnList::LostFollowing | HandOnList::LostFollowers => self.reunite(next),
             _ => self.look_at_posts(next),
         }
     }

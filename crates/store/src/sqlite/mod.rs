@@ -1,8 +1,8 @@
 //! One crawl in one SQLite file. The only folder that knows rusqlite.
 
 mod apply;
-pub mod check;
 mod brings;
+pub mod check;
 pub mod control;
 mod conversations;
 mod depth;
@@ -23,6 +23,7 @@ mod open;
 mod read;
 mod relax;
 mod reposts;
+mod reunite;
 mod schema;
 mod standing;
 mod statements;

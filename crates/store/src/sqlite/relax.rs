@@ -50,6 +50,10 @@ pub(super) enum HandOnList {
     Answers,
     /// All posts: those that answer others get their rows in `comments`.
     Replies,
+    /// Relations of a user who is gone that were taken for vanished, as their source.
+    LostFollowing,
+    /// The same, as their target.
+    LostFollowers,
     /// All lists of a subject.
     Subject,
     Following,
@@ -75,11 +79,13 @@ pub(super) enum HandOnList {
 }
 
 impl HandOnList {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 19] = [
         Self::Uproot,
         Self::Root,
         Self::Answers,
         Self::Replies,
+        Self::LostFollowing,
+        Self::LostFollowers,
         Self::Subject,
         Self::Following,
         Self::Followers,
@@ -101,6 +107,8 @@ impl HandOnList {
             Self::Root => "root",
             Self::Answers => "answers",
             Self::Replies => "replies",
+            Self::LostFollowing => "lost following",
+            Self::LostFollowers => "lost followers",
             Self::Subject => "subject",
             Self::Following => "following",
             Self::Followers => "followers",
@@ -117,9 +125,9 @@ impl HandOnList {
         }
     }
 
-    /// Whether it is about conversations, which no rules are needed for.
+    /// Whether it is about conversations or lost relations, which no rules are needed for.
     fn is_of_conversations(self) -> bool {
-        self <= Self::Replies
+        self <= Self::LostFollowers
     }
 
     /// The lists that have rows in the file.

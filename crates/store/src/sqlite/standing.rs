@@ -9,7 +9,7 @@ use rusqlite::{OptionalExtension as _, params};
 impl Work<'_, '_> {
     /// Records whether an answer showed the object as being there.
     pub(super) fn write_standing(
-        &self,
+        &mut self,
         table: Table,
         key: i64,
         standing: Standing,
@@ -64,7 +64,8 @@ impl Work<'_, '_> {
     }
 
     /// The user is not there: a spell begins, unless one is under way.
-    fn open_spell(&self, key: i64, code: OutcomeCode) -> Result<(), StoreError> {
+    fn open_spell(&mut self, key: i64, code: OutcomeCode) -> Result<(), StoreError> {
+        self.doubt_vanished(key);
         let at_us = self.at_us();
         let last_present_us = self.last_present_us(Table::Users, key)?;
         let open_from_us: Option<i64> = self

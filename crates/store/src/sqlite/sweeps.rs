@@ -175,14 +175,15 @@ impl Work<'_, '_> {
     }
 
     fn sweep_out(&self, comparison: &Comparison, members: &[Member]) -> Result<(), StoreError> {
-        if self.is_gone(comparison.subject)? {
+        let started_us = comparison.started_us;
+        if self.was_gone(comparison.subject, started_us)? {
             return Ok(());
         }
         for member in members {
             let was_shown = member.walk >= Some(comparison.walk);
             if was_shown
-                || member.last_seen_us >= comparison.started_us
-                || self.is_gone(member.other)?
+                || member.last_seen_us >= started_us
+                || self.was_gone(member.other, started_us)?
             {
                 continue;
             }
@@ -190,7 +191,7 @@ impl Work<'_, '_> {
                 List::Following => (comparison.subject, member.other),
                 List::Followers => (member.other, comparison.subject),
             };
-            self.invalidate_relation(source, target, comparison.started_us)?;
+            self.invalidate_relation(source, target, started_us)?;
         }
         Ok(())
     }
@@ -211,12 +212,13 @@ impl Work<'_, '_> {
         Ok(())
     }
 
-    /// Whether the user is known not to be there.
-    fn is_gone(&self, key: i64) -> Result<bool, StoreError> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT 1 FROM invalid_users WHERE key = ?1 AND until_us IS NULL")?;
-        Ok(statement.exists([key])?)
+    /// Whether the user is known not to have been there at that time, or not to be there now.
+    fn was_gone(&self, key: i64, at_us: i64) -> Result<bool, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT 1 FROM invalid_users WHERE key = ?1
+             AND (until_us IS NULL OR (from_us <= ?2 AND until_us > ?2))",
+        )?;
+        Ok(statement.exists([key, at_us])?)
     }
 
     fn invalidate_relation(
