@@ -269,12 +269,14 @@ pub(crate) enum NetworkCommand {
 pub(crate) enum SimCommand {
     /// Serve the synthetic network: a Mastodon API over a world computed from a seed.
     #[command(after_help = "\
-Example:
+Examples:
   kittiwake sim serve --listen 127.0.0.1:3000 --users 2000 --speed 0 --limits off
+  kittiwake sim serve --listen 127.0.0.1:3000 --faults hostile --stall-ms 500
 
 Prints its address as one JSON line when it is ready. GET /_sim/ledger, /_sim/clock and
 /_sim/truth/{users,user_relations,statuses,comments,tags,likes,reposters,user_tags} tell what happened
-and what is true; /_sim/advance?seconds=86400 moves the world's time on by a day.")]
+and what is true; /_sim/advance?seconds=86400 moves the world's time on by a day; /_sim/faults lists
+what went wrong on purpose. docs/sim.md tells how to test a crawler with it.")]
     Serve(SimArguments),
 }
 
@@ -310,6 +312,24 @@ pub(crate) struct SimArguments {
     /// Milliseconds that every answer takes at least.
     #[arg(long, default_value_t = 0)]
     pub latency_ms: u64,
+
+    /// What goes wrong on purpose. Which call it meets depends on the seed and the call alone.
+    #[arg(long, value_enum, default_value_t = SimFaults::None)]
+    pub faults: SimFaults,
+
+    /// Milliseconds for which a fault keeps a caller waiting; most callers give up sooner.
+    #[arg(long, default_value_t = 30_000)]
+    pub stall_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SimFaults {
+    None,
+    /// Now and then an error, a reset, a stall or half an answer.
+    Mild,
+    /// Faults of every kind, often: broken answers, shuffled and shifted pages, redirects to where
+    /// nobody should go, and users, posts and relations that vanish while they are walked.
+    Hostile,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

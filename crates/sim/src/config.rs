@@ -2,6 +2,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use crate::Faults;
+
 /// Whether calls beyond the network's limits are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limits {
@@ -29,10 +31,18 @@ pub struct SimConfig {
     pub limits: Limits,
     /// How long every answer is held back, after the call was counted.
     pub latency_ms: u64,
+    /// What goes wrong on purpose.
+    pub faults: Faults,
+    /// How long a fault keeps a caller waiting. Callers give up after their own time; a test that
+    /// wants to see them give up takes more than that, one that wants to be quick takes less.
+    pub stall_ms: u64,
 }
 
+/// Long enough to notice, short enough for tests.
+const STALL_MS: u64 = 400;
+
 impl SimConfig {
-    /// A frozen world without limits on any free port of this machine.
+    /// A frozen world without limits and faults on any free port of this machine.
     pub fn frozen(users: u64, seed: u64, at_us: i64, real_now_us: i64) -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -44,6 +54,8 @@ impl SimConfig {
             real_now_us,
             limits: Limits::Off,
             latency_ms: 0,
+            faults: Faults::None,
+            stall_ms: STALL_MS,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use kittiwake_model::clock::{LimitTime, RealTime};
 use serde::Serialize;
 
+use crate::faults::Kind;
 use crate::limits::Bucket;
 
 /// Different calls that are told apart.
@@ -44,6 +45,7 @@ struct CallRecord {
     limit_us: i64,
     entry: u32,
     status: u16,
+    fault: Option<Kind>,
 }
 
 /// A call that a bucket refused.
@@ -70,8 +72,10 @@ pub(crate) struct CallRow<'a> {
     limit_us: i64,
     #[serde(flatten)]
     asked: &'a Asked,
-    /// 0 while the call has not been answered.
+    /// 0 while the call has not been answered, or when it never was.
     status: u16,
+    /// The fault that the call met. One that it was refused by is no violation.
+    fault: Option<Kind>,
 }
 
 #[derive(Debug)]
@@ -91,6 +95,13 @@ pub(crate) struct Ledger {
 /// The place of a call in the ledger.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entered(u64);
+
+impl Entered {
+    /// The call's number in the ledger.
+    pub(crate) const fn seq(self) -> u64 {
+        self.0
+    }
+}
 
 impl Default for Ledger {
     fn default() -> Self {
@@ -154,6 +165,7 @@ impl Ledger {
                     limit_us,
                     entry,
                     status: 0,
+                    fault: None,
                 });
             }
             _ => self.overflow += 1,
@@ -161,10 +173,11 @@ impl Ledger {
         Entered(seq)
     }
 
-    /// Notes how a call was answered.
-    pub(crate) fn answered(&mut self, entered: Entered, status: u16) {
+    /// Notes how a call was answered, and what went wrong with it on purpose.
+    pub(crate) fn answered(&mut self, entered: Entered, status: u16, fault: Option<Kind>) {
         if let Some(call) = self.calls.get_mut(entered.0 as usize) {
             call.status = status;
+            call.fault = fault;
         }
     }
 
@@ -200,6 +213,7 @@ impl Ledger {
                 limit_us: call.limit_us,
                 asked: &self.entries[call.entry as usize].0,
                 status: call.status,
+                fault: call.fault,
             })
             .collect()
     }
@@ -242,7 +256,7 @@ mod tests {
         let mut ledger = Ledger::default();
         for subject in ["1", "2", "1"] {
             let entered = ledger.enter(asked(subject), RealTime(5), LimitTime(6), None);
-            ledger.answered(entered, 200);
+            ledger.answered(entered, 200, None);
         }
         ledger.enter(
             asked("3"),
@@ -270,7 +284,7 @@ mod tests {
         let mut ledger = Ledger::with_caps(1, 3);
         for subject in ["1", "2", "1"] {
             let entered = ledger.enter(asked(subject), RealTime(5), LimitTime(6), None);
-            ledger.answered(entered, 200);
+            ledger.answered(entered, 200, None);
         }
         assert_eq!((ledger.total(), ledger.overflow()), (3, 2));
         assert_eq!(ledger.calls(None, 10).len(), 1);

@@ -10,12 +10,14 @@
 //! - `world/`: pure functions of seed, size and time; see `world/mod.rs`
 //! - `mastodon/`: what is asked, and the entities that answer it
 //! - `limits.rs`, `ledger.rs`: what is counted and written down
+//! - `faults/`, `wire.rs`: what goes wrong on purpose, and the connections that let it
 //! - `truth.rs`, `probe.rs`: the ground truth and the ledger under `/_sim`
 //! - `clock.rs`, `http.rs`, `server.rs`: the edge, the only part with sockets and a clock
 
 mod clock;
 mod config;
 mod error;
+mod faults;
 mod http;
 mod ledger;
 mod limits;
@@ -23,10 +25,12 @@ mod mastodon;
 mod probe;
 mod server;
 mod truth;
+mod wire;
 mod world;
 
 pub use config::{Limits, SimConfig};
 pub use error::SimError;
+pub use faults::Faults;
 pub use server::{Server, serve};
 pub use world::WorldError;
 

@@ -7,8 +7,11 @@
 //! - `/_sim/ledger`: `total` calls; `calls` summed up by query, subject, cursor, target and
 //!   credential (left off with `?calls=0`); `windows` of every bucket; `violations`
 //! - `/_sim/ledger/calls?after=SEQ&limit=N`: every call in the order of arrival, as JSON lines
+//! - `/_sim/faults?after=SEQ&limit=N`: every fault in the order of happening, as JSON lines;
+//!   `/_sim/faults/summary`: how many of each kind
 //! - `/_sim/truth/TABLE?after=TOKEN&limit=N&at_us=T`: the ground truth, now or at another time, as
-//!   JSON lines; `after` is the last line's `_after`, an empty answer is the end
+//!   JSON lines; `after` is the last line's `_after`, an empty answer is the end. What faults took
+//!   away is not there, unless it is asked for with `before_faults=1`
 
 use std::sync::Arc;
 
@@ -22,6 +25,7 @@ use crate::ledger::{EntryRow, Violation};
 use crate::limits::Window;
 use crate::mastodon::Params;
 use crate::truth::{self, Table, TruthPage};
+use crate::world::Moment;
 
 const JSON: &str = "application/json; charset=utf-8";
 const JSON_LINES: &str = "application/jsonl; charset=utf-8";
@@ -53,6 +57,8 @@ fn answer(shared: &Shared, path: &str, params: &Params) -> Response {
         "/_sim/clock" => json_response(&shared.clock.spec()),
         "/_sim/advance" => advance(shared, params),
         "/_sim/ledger" => ledger(shared, params.get("calls") != Some("0")),
+        "/_sim/faults" => faults(shared, params),
+        "/_sim/faults/summary" => json_response(&shared.books().faults.summary()),
         "/_sim/ledger/calls" => ledger_calls(shared, params),
         _ => match path.strip_prefix("/_sim/truth/").map(str::parse) {
             Some(Ok(table)) => truth(shared, table, params),
@@ -89,31 +95,48 @@ fn ledger(shared: &Shared, with_calls: bool) -> Response {
 fn ledger_calls(shared: &Shared, params: &Params) -> Response {
     let limit = params.number("limit").unwrap_or(CALLS_DEFAULT);
     let books = shared.books();
-    let mut body = Vec::new();
-    for call in books.ledger.calls(params.number("after"), limit as usize) {
-        if serde_json::to_writer(&mut body, &call).is_err() {
-            return problem(500, "the ledger could not be written out");
-        }
-        body.push(b'\n');
-    }
-    body_response(200, JSON_LINES, body)
+    lines_response(books.ledger.calls(params.number("after"), limit as usize))
+}
+
+fn faults(shared: &Shared, params: &Params) -> Response {
+    let limit = params.number("limit").unwrap_or(CALLS_DEFAULT);
+    let books = shared.books();
+    let rows = books.faults.rows(params.number("after"), limit as usize);
+    lines_response(rows)
 }
 
 fn truth(shared: &Shared, table: Table, params: &Params) -> Response {
+    // A fixed time keeps a walk over many pages whole while the world moves on.
+    let at_us = params
+        .number("at_us")
+        .and_then(|at_us| i64::try_from(at_us).ok())
+        .unwrap_or_else(|| shared.clock.world().micros());
+    let withdrawn = shared.faults.withdrawn();
     let asked = TruthPage {
         table,
         after: params.get("after"),
         limit: params.number("limit"),
-        // A fixed time keeps a walk over many pages whole while the world moves on.
-        at_us: params
-            .number("at_us")
-            .and_then(|at_us| i64::try_from(at_us).ok())
-            .unwrap_or_else(|| shared.clock.world().micros()),
+        now: if params.is_true("before_faults") {
+            Moment::undisturbed(at_us)
+        } else {
+            Moment::new(at_us, &withdrawn)
+        },
     };
     truth::page(&shared.world, asked).map_or_else(
         || problem(400, "`after` is not a token of this table"),
         |body| body_response(200, JSON_LINES, body),
     )
+}
+
+fn lines_response<T: Serialize>(rows: impl IntoIterator<Item = T>) -> Response {
+    let mut body = Vec::new();
+    for row in rows {
+        if serde_json::to_writer(&mut body, &row).is_err() {
+            return problem(500, "the answer could not be written");
+        }
+        body.push(b'\n');
+    }
+    body_response(200, JSON_LINES, body)
 }
 
 fn json_response(value: &impl Serialize) -> Response {

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::serve::ListenerExt;
 use kittiwake_model::clock::ClockSpec;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -12,9 +11,11 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::clock::{Clock, machine_now_us};
+use crate::faults::FaultState;
 use crate::http::{self, Shared};
 use crate::mastodon::AccountCache;
-use crate::world::World;
+use crate::wire::{Peer, WireListener};
+use crate::world::{Moment, World};
 use crate::{SimConfig, SimError};
 
 /// How long a shutdown waits for requests that are being answered.
@@ -46,14 +47,15 @@ pub async fn serve(config: SimConfig) -> Result<Server, SimError> {
         clock,
         limits: config.limits,
         latency: Duration::from_millis(config.latency_ms),
+        seed: config.seed,
+        faults: FaultState::new(config.seed, config.faults),
+        stall: Duration::from_millis(config.stall_ms),
         accounts: AccountCache::default(),
         books: Mutex::default(),
     });
     let router = http::router(Arc::clone(&shared));
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    // Answers are small; waiting to fill a packet would cost more than everything else. A socket
-    // that refuses the option still works.
-    let listener = listener.tap_io(|socket| drop(socket.set_nodelay(true)));
+    let service = router.into_make_service_with_connect_info::<Peer>();
+    let listener = WireListener(listener);
     let (stop, stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(async move {
         let serving = axum::serve(listener, service).with_graceful_shutdown(async move {
@@ -104,7 +106,9 @@ impl Server {
     /// somebody when the world started.
     pub fn seed_handles(&self, count: usize) -> Vec<String> {
         let world = &self.shared.world;
-        let users = world.seed_users(self.at_us).take(count);
+        let users = world
+            .seed_users(Moment::undisturbed(self.at_us))
+            .take(count);
         users.map(|user| world.username(user, self.at_us)).collect()
     }
 

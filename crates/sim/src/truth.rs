@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::mastodon::{account_uri, account_url, status_uri, status_url};
 use crate::world::time::{DAY_US, iso_day};
-use crate::world::{Draft, Link, Post, Standing, World};
+use crate::world::{Draft, Link, Moment, Post, Standing, World};
 
 const LINES_DEFAULT: usize = 1_000;
 const LINES_MAX: usize = 10_000;
@@ -74,7 +74,7 @@ pub(crate) struct TruthPage<'a> {
     pub(crate) table: Table,
     pub(crate) after: Option<&'a str>,
     pub(crate) limit: Option<u64>,
-    pub(crate) at_us: i64,
+    pub(crate) now: Moment<'a>,
 }
 
 /// A page of JSON lines; none if the token cannot be read.
@@ -88,7 +88,7 @@ pub(crate) fn page(world: &World, asked: TruthPage<'_>) -> Option<Vec<u8>> {
     };
     let teller = Teller {
         world,
-        at_us: asked.at_us,
+        now: asked.now,
     };
     let mut lines = Lines {
         body: Vec::new(),
@@ -97,7 +97,7 @@ pub(crate) fn page(world: &World, asked: TruthPage<'_>) -> Option<Vec<u8>> {
     if asked.table == Table::Tags {
         let first = after.map_or(0, |after| after.item as usize + 1);
         for (place, name) in world
-            .used_tags(asked.at_us)
+            .used_tags(asked.now)
             .into_iter()
             .enumerate()
             .skip(first)
@@ -155,7 +155,7 @@ impl Lines {
 
 struct Teller<'a> {
     world: &'a World,
-    at_us: i64,
+    now: Moment<'a>,
 }
 
 impl Teller<'_> {
@@ -177,13 +177,13 @@ impl Teller<'_> {
 
     fn user(&self, user: u64) -> Value {
         let world = self.world;
-        let standing = world.standing(user, self.at_us);
+        let standing = world.standing(user, self.now);
         let is_banned = standing != Standing::Active;
-        let username = world.username(user, self.at_us);
-        let counts = world.counts(user, self.at_us);
+        let username = world.username(user, self.now.at_us);
+        let counts = world.counts(user, self.now);
         let traits = world.traits(user);
         let wishes = world.wishes(user);
-        let profile = (!is_banned).then(|| world.profile(user, self.at_us));
+        let profile = (!is_banned).then(|| world.profile(user, self.now.at_us));
         let (display_name, note) = profile.map_or_else(Default::default, |profile| {
             (profile.display_name, profile.note_html)
         });
@@ -216,7 +216,7 @@ impl Teller<'_> {
 
     /// Edges in the order of their ids, so that a page can go on after one of them.
     fn relations(&self, user: u64, done: Option<u64>, lines: &mut Lines) {
-        let mut edges = self.world.following_at(user, self.at_us);
+        let mut edges = self.world.following_at(user, self.now);
         edges.reverse();
         for edge in edges
             .iter()
@@ -240,7 +240,7 @@ impl Teller<'_> {
         lines: &mut Lines,
         line: impl Fn(&Self, &Post) -> Option<Value>,
     ) {
-        for post in self.world.timeline_up(user, self.at_us, done.unwrap_or(0)) {
+        for post in self.world.timeline_up(user, self.now, done.unwrap_or(0)) {
             if lines.is_full() {
                 return;
             }
@@ -257,9 +257,9 @@ impl Teller<'_> {
     )]
     fn status(&self, post: &Post) -> Option<Value> {
         let world = self.world;
-        let content = world.content(post, self.at_us);
-        let counts = world.reaction_counts(post, self.at_us);
-        let parent = world.parent(post, self.at_us);
+        let content = world.content(post, self.now.at_us);
+        let counts = world.reaction_counts(post, self.now);
+        let parent = world.parent(post, self.now);
         let repost_of = match post.link {
             Link::Repost(target) => Some(self.target_uri(target)),
             Link::None | Link::Reply(_) => None,
@@ -269,7 +269,7 @@ impl Teller<'_> {
             "local_id": post.id().to_string(),
             "author": self.uri(post.user()),
             "created_us": post.draft.at_us,
-            "edited_us": world.edited_us(post, self.at_us),
+            "edited_us": world.edited_us(post, self.now.at_us),
             "content": content.html,
             "language": content.language,
             "visibility": content.visibility,
@@ -277,7 +277,7 @@ impl Teller<'_> {
             "spoiler_text": content.spoiler_text,
             "reply_to": parent.map(|parent| self.target_uri(parent)),
             "repost_of": repost_of,
-            "url": status_url(&world.username(post.user(), self.at_us), post),
+            "url": status_url(&world.username(post.user(), self.now.at_us), post),
             "replies": counts.replies,
             "reposts": counts.reposts,
             "likes": counts.likes,
@@ -285,7 +285,7 @@ impl Teller<'_> {
             "mentions": content.mentions.iter().map(|&user| self.uri(user)).collect::<Vec<_>>(),
             "media": content.media.len(),
             "in_tag_timelines": world.is_in_tag_timelines(post),
-            "searchable": world.is_searchable(post, self.at_us),
+            "searchable": world.is_searchable(post, self.now.at_us),
         }))
     }
 
@@ -300,7 +300,7 @@ impl Teller<'_> {
     }
 
     fn likes(&self, user: u64, done: Option<u64>, lines: &mut Lines) {
-        for (day, place, target) in self.world.liked_by(user, self.at_us) {
+        for (day, place, target) in self.world.liked_by(user, self.now) {
             // A day has at most a handful of likes of one user.
             let item = ((day as u64) << 8) | place as u64;
             if lines.is_full() {
@@ -317,8 +317,8 @@ impl Teller<'_> {
     }
 
     fn user_tags(&self, user: u64, done: Option<u64>, lines: &mut Lines) {
-        let tags = self.world.featured_tags(user, self.at_us);
-        let counted = self.world.tag_uses(user, self.at_us, &tags);
+        let tags = self.world.featured_tags(user, self.now);
+        let counted = self.world.tag_uses(user, self.now, &tags);
         for (tag, tag_use) in tags.iter().zip(counted) {
             if done.is_none_or(|done| tag.id > done) {
                 lines.push(&json!({
@@ -334,8 +334,8 @@ impl Teller<'_> {
 
     /// A reply whose parent can still be seen.
     fn comment(&self, post: &Post) -> Option<Value> {
-        let parent = self.world.parent(post, self.at_us)?;
-        let root = self.world.root(post, self.at_us);
+        let parent = self.world.parent(post, self.now)?;
+        let root = self.world.root(post, self.now);
         Some(json!({
             "status": self.post_uri(post),
             "parent": self.target_uri(parent),
@@ -361,7 +361,7 @@ mod tests {
                 table,
                 after: after.as_deref(),
                 limit: Some(limit),
-                at_us: AT_US,
+                now: Moment::undisturbed(AT_US),
             };
             let body = String::from_utf8(page(world, asked).unwrap()).unwrap();
             let lines: Vec<Value> = body
@@ -458,7 +458,7 @@ mod tests {
             table: Table::Users,
             after: Some("x"),
             limit: None,
-            at_us: AT_US,
+            now: Moment::undisturbed(AT_US),
         };
         assert_eq!(page(&world, asked), None);
     }

@@ -1,9 +1,9 @@
 //! `kittiwake sim serve`: the synthetic network.
 
-use crate::cli::{SimArguments, SimLimits};
+use crate::cli::{SimArguments, SimFaults, SimLimits};
 use crate::failure::Failure;
 use crate::{console, environment};
-use kittiwake_sim::{Limits, SimConfig};
+use kittiwake_sim::{Faults, Limits, SimConfig};
 use std::process::ExitCode;
 
 pub(crate) async fn run(arguments: &SimArguments) -> Result<ExitCode, Failure> {
@@ -37,6 +37,12 @@ pub(crate) async fn run(arguments: &SimArguments) -> Result<ExitCode, Failure> {
             SimLimits::Off => Limits::Off,
         },
         latency_ms: arguments.latency_ms,
+        faults: match arguments.faults {
+            SimFaults::None => Faults::None,
+            SimFaults::Mild => Faults::Mild,
+            SimFaults::Hostile => Faults::Hostile,
+        },
+        stall_ms: arguments.stall_ms,
     })
     .await
     .map_err(|error| Failure::other(error.to_string()))?;

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::paging::{LinkBase, Page, Spoil};
+
 /// What a call is answered with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
@@ -9,6 +11,10 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
     /// The `Link` header.
     pub(crate) link: Option<String>,
+    /// The `Location` header.
+    pub(crate) location: Option<String>,
+    /// How the page was spoilt.
+    pub(crate) spoilt: Option<Spoil>,
 }
 
 /// Why a call is not answered with what it asked for.
@@ -63,13 +69,28 @@ impl Answer {
                 status: 200,
                 body,
                 link: None,
+                location: None,
+                spoilt: None,
             },
         )
     }
 
-    pub(crate) fn with_link(mut self, link: Option<String>) -> Self {
-        self.link = link;
-        self
+    pub(crate) const fn redirect(location: String) -> Self {
+        Self {
+            status: 302,
+            body: Vec::new(),
+            link: None,
+            location: Some(location),
+            spoilt: None,
+        }
+    }
+
+    /// A page of a list with the links to its neighbours.
+    pub(crate) fn page<T>(value: &impl Serialize, page: &Page<T>, base: &LinkBase<'_>) -> Self {
+        let mut answer = Self::json(value);
+        answer.link = base.header(page);
+        answer.spoilt = page.spoilt;
+        answer
     }
 }
 
@@ -83,6 +104,8 @@ impl From<Problem> for Answer {
             status,
             body,
             link: None,
+            location: None,
+            spoilt: None,
         }
     }
 }

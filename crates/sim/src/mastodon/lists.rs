@@ -4,11 +4,11 @@ use serde::Serialize;
 
 use super::answer::{Answer, Problem};
 use super::entities::Status;
-use super::paging::{Bounds, LinkBase, PageEnds};
+use super::paging::{Bounds, LinkBase, OVERLAP, Page, Spoil};
 use super::render::Renderer;
 use super::route::{Params, Route};
 use crate::HOST;
-use crate::world::{Follow, Link, Post, Standing, ThreadLimits, World, ids};
+use crate::world::{Follow, Link, Post, Standing, ThreadLimits, ids};
 
 const ACCOUNTS_PER_BATCH_MAX: usize = 40;
 const STATUSES_PER_BATCH_MAX: usize = 20;
@@ -32,6 +32,32 @@ pub(crate) struct Asking<'a> {
     pub(crate) params: &'a Params,
     /// Scheme, host and path, for the links to other pages.
     pub(crate) url: &'a str,
+    /// How the page is to be spoilt.
+    pub(crate) spoil: Option<Spoil>,
+}
+
+/// What a walk of a user's list shows with a page, and what it showed just before.
+#[derive(Debug)]
+pub(crate) enum Walked {
+    Follows {
+        page: Vec<Follow>,
+        before: Vec<Follow>,
+    },
+    Posts {
+        page: Vec<Post>,
+        before: Vec<Post>,
+    },
+}
+
+impl<'a> Asking<'a> {
+    /// What the links to other pages are made from, the newer one with a parameter of that name.
+    pub(super) const fn links(&self, newer_name: &'static str) -> LinkBase<'a> {
+        LinkBase {
+            url: self.url,
+            params: self.params,
+            newer_name,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -51,14 +77,12 @@ impl Renderer<'_> {
             Route::Account { id } => self.account_by_id(id),
             Route::Accounts { ids } => self.accounts_by_ids(ids),
             Route::Following { id } => {
-                let user = self.present_user(id)?;
-                let edges = self.unless_hidden(user, |world| world.following_at(user, self.at_us));
-                self.follow_page(asking, edges, |edge| edge.target)
+                let edges = self.follows(asking.route, self.present_user(id)?);
+                self.account_page(asking, edges, |edge| edge.id, |edge| edge.target)
             }
             Route::Followers { id } => {
-                let user = self.present_user(id)?;
-                let edges = self.unless_hidden(user, |world| world.followers_at(user, self.at_us));
-                self.follow_page(asking, edges, |edge| edge.source)
+                let edges = self.follows(asking.route, self.present_user(id)?);
+                self.account_page(asking, edges, |edge| edge.id, |edge| edge.source)
             }
             Route::Timeline { id } => self.timeline(asking, id),
             Route::FeaturedTags { id } => self.featured_tags(id),
@@ -68,21 +92,22 @@ impl Renderer<'_> {
             Route::Statuses { ids } => self.statuses_by_ids(ids),
             Route::Context { id } => self.context(id),
             Route::RebloggedBy { id } => {
-                let reposts = self.world.reposts(&self.original(id)?, self.at_us);
+                let reposts = self.world.reposts(&self.original(id)?, self.now);
                 self.account_page(asking, reposts, Post::id, Post::user)
             }
             Route::FavouritedBy { id } => {
-                let likes = self.world.likes_at(&self.original(id)?, self.at_us);
+                let likes = self.world.likes_at(&self.original(id)?, self.now);
                 self.account_page(asking, likes, crate::world::Like::id, |like| like.user)
             }
             Route::Instance => Ok(Answer::json(&self.instance())),
+            Route::Loop => Ok(Answer::redirect(other_side(asking.url))),
             Route::Unknown => Err(Problem::NoSuchRoute),
         }
     }
 
     fn lookup(&self, acct: &str) -> Result<Answer, Problem> {
         let user = local_name(acct)
-            .and_then(|username| self.world.user_named(username, self.at_us))
+            .and_then(|username| self.world.user_named(username, self.now.at_us))
             .ok_or(Problem::NoSuchRecord)?;
         Ok(Answer::json(&self.account(self.present(user)?)?))
     }
@@ -96,7 +121,7 @@ impl Renderer<'_> {
         let found = sorted_ids(ids, ACCOUNTS_PER_BATCH_MAX)?
             .into_iter()
             .filter_map(|id| self.world.user_with_id(id))
-            .filter(|&user| self.world.standing(user, self.at_us) != Standing::Gone)
+            .filter(|&user| self.world.standing(user, self.now) != Standing::Gone)
             .map(|user| self.account(user))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Answer::json(&found))
@@ -105,30 +130,42 @@ impl Renderer<'_> {
     fn statuses_by_ids(&self, ids: &[String]) -> Result<Answer, Problem> {
         let found: Vec<Post> = sorted_ids(ids, STATUSES_PER_BATCH_MAX)?
             .into_iter()
-            .filter_map(|id| self.world.visible_post(id, self.at_us))
+            .filter_map(|id| self.world.visible_post(id, self.now))
             .collect();
         Ok(Answer::json(&self.statuses(&found)?))
     }
 
-    /// The lists of those who hide them are empty to everybody.
-    fn unless_hidden(&self, user: u64, list: impl FnOnce(&World) -> Vec<Follow>) -> Vec<Follow> {
+    /// A user's list of follows, newest first. The lists of those who hide them are empty to
+    /// everybody.
+    fn follows(&self, route: &Route, user: u64) -> Vec<Follow> {
         if self.world.hides_lists(user) {
-            Vec::new()
-        } else {
-            list(self.world)
+            return Vec::new();
+        }
+        match route {
+            Route::Following { .. } => self.world.following_at(user, self.now),
+            _ => self.world.followers_at(user, self.now),
         }
     }
 
-    fn follow_page(
-        &self,
-        asking: Asking<'_>,
-        edges: Vec<Follow>,
-        other_end: impl Fn(&Follow) -> u64,
-    ) -> Result<Answer, Problem> {
-        self.account_page(asking, edges, |edge| edge.id, other_end)
+    /// What this page of a user's list and the one before show, as far as faults need to know.
+    pub(crate) fn walked(&self, asking: Asking<'_>) -> Option<Walked> {
+        let user = self.present_user(&asking.route.subject()).ok()?;
+        if matches!(asking.route, Route::Timeline { .. }) {
+            let bounds = Bounds::read(asking.params, STATUSES_PER_PAGE);
+            return Some(Walked::Posts {
+                page: self.timeline_page(user, bounds, asking.params),
+                before: self.timeline_before(user, bounds, asking.params),
+            });
+        }
+        let bounds = Bounds::read(asking.params, ACCOUNTS_PER_PAGE);
+        let edges = self.follows(asking.route, user);
+        Some(Walked::Follows {
+            before: bounds.before(&edges, |edge| edge.id),
+            page: bounds.cut(edges, |edge| edge.id),
+        })
     }
 
-    fn account_page<T>(
+    fn account_page<T: Clone>(
         &self,
         asking: Asking<'_>,
         list: Vec<T>,
@@ -136,43 +173,61 @@ impl Renderer<'_> {
         user_of: impl Fn(&T) -> u64,
     ) -> Result<Answer, Problem> {
         let bounds = Bounds::read(asking.params, ACCOUNTS_PER_PAGE);
-        let page = bounds.cut(list, &id_of);
+        let before = asking.spoil.map(|_| bounds.before(&list, &id_of));
+        let page = Page::new(bounds.cut(list, &id_of), bounds.limit, &id_of).spoil(
+            asking.spoil,
+            bounds,
+            || before.unwrap_or_default(),
+            &id_of,
+        );
         let accounts = page
+            .items
             .iter()
             .map(|item| self.account(user_of(item)))
             .collect::<Result<Vec<_>, _>>()?;
-        let base = LinkBase {
-            url: asking.url,
-            params: asking.params,
-            newer_name: "since_id",
-        };
-        let link = base.header(PageEnds::of(&page, id_of), bounds.limit);
-        Ok(Answer::json(&accounts).with_link(link))
+        Ok(Answer::page(&accounts, &page, &asking.links("since_id")))
     }
 
     fn timeline(&self, asking: Asking<'_>, id: &str) -> Result<Answer, Problem> {
         let user = self.present_user(id)?;
         let bounds = Bounds::read(asking.params, STATUSES_PER_PAGE);
-        let page = self.timeline_page(user, bounds, asking.params);
-        let base = LinkBase {
-            url: asking.url,
-            params: asking.params,
-            newer_name: "min_id",
-        };
-        let link = base.header(PageEnds::of(&page, Post::id), bounds.limit);
-        Ok(Answer::json(&self.statuses(&page)?).with_link(link))
+        let page = Page::new(
+            self.timeline_page(user, bounds, asking.params),
+            bounds.limit,
+            Post::id,
+        );
+        let before = || self.timeline_before(user, bounds, asking.params);
+        self.status_page(asking, &page.spoil(asking.spoil, bounds, before, Post::id))
+    }
+
+    pub(super) fn status_page(
+        &self,
+        asking: Asking<'_>,
+        page: &Page<Post>,
+    ) -> Result<Answer, Problem> {
+        let statuses = self.statuses(&page.items)?;
+        Ok(Answer::page(&statuses, page, &asking.links("min_id")))
+    }
+
+    fn timeline_before(&self, user: u64, bounds: Bounds, params: &Params) -> Vec<Post> {
+        posts_before(
+            bounds,
+            |post| self.is_wanted(post, params),
+            |below_id| self.world.timeline_down(user, self.now, below_id),
+            |above_id| self.world.timeline_up(user, self.now, above_id),
+        )
     }
 
     fn timeline_page(&self, user: u64, bounds: Bounds, params: &Params) -> Vec<Post> {
         // Nobody in this world pins posts.
-        if params.is_true("pinned") || !self.world.is_active(user, self.at_us) {
+        if params.is_true("pinned") || !self.world.is_active(user, self.now) {
             return Vec::new();
         }
         cut_posts(
             bounds,
             |post| self.is_wanted(post, params),
-            |below_id| self.world.timeline_down(user, self.at_us, below_id),
-            |above_id| self.world.timeline_up(user, self.at_us, above_id),
+            |below_id| self.world.timeline_down(user, self.now, below_id),
+            |above_id| self.world.timeline_up(user, self.now, above_id),
         )
     }
 
@@ -189,7 +244,7 @@ impl Renderer<'_> {
     }
 
     pub(super) fn has_wanted_media(&self, post: &Post, params: &Params) -> bool {
-        !params.is_true("only_media") || !self.world.content(post, self.at_us).media.is_empty()
+        !params.is_true("only_media") || !self.world.content(post, self.now.at_us).media.is_empty()
     }
 
     fn context(&self, id: &str) -> Result<Answer, Problem> {
@@ -199,8 +254,8 @@ impl Renderer<'_> {
         } else {
             THREAD_ANONYMOUS
         };
-        let ancestors = self.world.ancestors(&post, self.at_us, limits.ancestors);
-        let descendants = self.world.descendants(&post, self.at_us, limits);
+        let ancestors = self.world.ancestors(&post, self.now, limits.ancestors);
+        let descendants = self.world.descendants(&post, self.now, limits);
         Ok(Answer::json(&Context {
             ancestors: self.statuses(&ancestors)?,
             descendants: self.statuses(&descendants)?,
@@ -215,7 +270,7 @@ impl Renderer<'_> {
     /// Nothing is told of an account that was deleted. One that is only suspended is still named,
     /// and its lists are empty.
     fn present(&self, user: u64) -> Result<u64, Problem> {
-        match self.world.standing(user, self.at_us) {
+        match self.world.standing(user, self.now) {
             Standing::Gone => Err(Problem::Gone),
             Standing::Active | Standing::Suspended => Ok(user),
         }
@@ -223,7 +278,7 @@ impl Renderer<'_> {
 
     fn post(&self, id: &str) -> Result<Post, Problem> {
         ids::parse(id)
-            .and_then(|id| self.world.visible_post(id, self.at_us))
+            .and_then(|id| self.world.visible_post(id, self.now))
             .ok_or(Problem::NoSuchRecord)
     }
 
@@ -233,10 +288,20 @@ impl Renderer<'_> {
         match post.link {
             Link::Repost(target) => self
                 .world
-                .visible_post(target.id(), self.at_us)
+                .visible_post(target.id(), self.now)
                 .ok_or(Problem::NoSuchRecord),
             Link::None | Link::Reply(_) => Ok(post),
         }
+    }
+}
+
+/// From each of two pages to the other.
+fn other_side(url: &str) -> String {
+    match url.strip_suffix("/loop/1") {
+        Some(base) => format!("{base}/loop/2"),
+        None => url
+            .rsplit_once('/')
+            .map_or_else(String::new, |(base, _)| format!("{base}/1")),
     }
 }
 
@@ -277,6 +342,30 @@ where
         .filter(is_wanted)
         .take(bounds.limit)
         .collect()
+}
+
+/// The posts that a walk saw just before a page, newest first; see [`Bounds::before`].
+pub(super) fn posts_before<Down, Up>(
+    bounds: Bounds,
+    is_wanted: impl Fn(&Post) -> bool,
+    down: impl FnOnce(u64) -> Down,
+    up: impl FnOnce(u64) -> Up,
+) -> Vec<Post>
+where
+    Down: Iterator<Item = Post>,
+    Up: Iterator<Item = Post>,
+{
+    if let Some(min_id) = bounds.min_id {
+        let older = down(min_id.saturating_add(1)).filter(is_wanted);
+        return older.take(OVERLAP).collect();
+    }
+    let Some(max_id) = bounds.max_id else {
+        return Vec::new();
+    };
+    let newer = up(max_id.saturating_sub(1)).filter(is_wanted);
+    let mut before: Vec<Post> = newer.take(OVERLAP).collect();
+    before.reverse();
+    before
 }
 
 /// Ids of a batch in the order in which the network's database gives its rows.

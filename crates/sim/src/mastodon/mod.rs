@@ -15,7 +15,7 @@ mod tags;
 
 pub(crate) use answer::{Answer, Problem};
 pub(crate) use entities::{account_uri, account_url, status_uri, status_url};
-pub(crate) use lists::Asking;
-pub(crate) use paging::is_paging;
+pub(crate) use lists::{Asking, Walked};
+pub(crate) use paging::{Spoil, is_paging};
 pub(crate) use render::{AccountCache, Renderer};
 pub(crate) use route::{Params, Route};

@@ -12,32 +12,35 @@ use super::entities::{
 };
 use crate::HOST;
 use crate::world::time::{DAY_US, iso_day, iso_ms};
-use crate::world::{Link, Post, Standing, World, tag_path};
+use crate::world::{Link, Moment, Post, Standing, World, tag_path};
 
 /// Accounts kept ready, about 1.5 kB each.
 const CACHED_ACCOUNTS_MAX: usize = 16_384;
 
-/// Written-out accounts of one instant: in a frozen world every list shows the same ones again,
+/// What [`Moment::version`] gives.
+type Version = (i64, usize);
+
+/// Written-out accounts of one moment: in a frozen world every list shows the same ones again,
 /// and their counts cost as much as their lists.
 #[derive(Debug, Default)]
 pub(crate) struct AccountCache {
-    inner: Mutex<(i64, HashMap<u64, Arc<RawValue>>)>,
+    inner: Mutex<(Version, HashMap<u64, Arc<RawValue>>)>,
 }
 
 impl AccountCache {
-    fn get(&self, user: u64, at_us: i64) -> Option<Arc<RawValue>> {
+    fn get(&self, user: u64, version: Version) -> Option<Arc<RawValue>> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if inner.0 == at_us {
+        if inner.0 == version {
             inner.1.get(&user).cloned()
         } else {
             None
         }
     }
 
-    fn put(&self, user: u64, at_us: i64, account: Arc<RawValue>) {
+    fn put(&self, user: u64, version: Version, account: Arc<RawValue>) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if inner.0 != at_us || inner.1.len() >= CACHED_ACCOUNTS_MAX {
-            inner.0 = at_us;
+        if inner.0 != version || inner.1.len() >= CACHED_ACCOUNTS_MAX {
+            inner.0 = version;
             inner.1.clear();
         }
         inner.1.insert(user, account);
@@ -49,30 +52,31 @@ impl AccountCache {
 pub(crate) struct Renderer<'a> {
     pub(crate) world: &'a World,
     pub(crate) accounts: &'a AccountCache,
-    pub(crate) at_us: i64,
+    pub(crate) now: Moment<'a>,
     pub(crate) is_signed_in: bool,
 }
 
 impl Renderer<'_> {
     pub(crate) fn account(&self, user: u64) -> Result<Arc<RawValue>, Problem> {
-        if let Some(account) = self.accounts.get(user, self.at_us) {
+        if let Some(account) = self.accounts.get(user, self.now.version()) {
             return Ok(account);
         }
         let written = serde_json::value::to_raw_value(&self.account_entity(user))
             .map_err(|_| Problem::Broken)?;
         let account: Arc<RawValue> = Arc::from(written);
-        self.accounts.put(user, self.at_us, Arc::clone(&account));
+        self.accounts
+            .put(user, self.now.version(), Arc::clone(&account));
         Ok(account)
     }
 
     fn account_entity(&self, user: u64) -> Account {
         let account_id = self.world.account_id(user);
-        let username = self.world.username(user, self.at_us);
+        let username = self.world.username(user, self.now.at_us);
         let traits = self.world.traits(user);
         let wishes = self.world.wishes(user);
-        let counts = self.world.counts(user, self.at_us);
-        let is_banned = self.world.standing(user, self.at_us) != Standing::Active;
-        let profile = (!is_banned).then(|| self.world.profile(user, self.at_us));
+        let counts = self.world.counts(user, self.now);
+        let is_banned = self.world.standing(user, self.now) != Standing::Active;
+        let profile = (!is_banned).then(|| self.world.profile(user, self.now.at_us));
         let picture = |folder: &str| {
             if traits.has_avatar && !is_banned {
                 format!("https://{HOST}/system/accounts/{folder}/{account_id}/original/file.png")
@@ -141,11 +145,11 @@ impl Renderer<'_> {
             }
             Link::None | Link::Reply(_) => None,
         };
-        let content = self.world.content(post, self.at_us);
-        let counts = self.world.reaction_counts(post, self.at_us);
-        let username = self.world.username(post.user(), self.at_us);
+        let content = self.world.content(post, self.now.at_us);
+        let counts = self.world.reaction_counts(post, self.now);
+        let username = self.world.username(post.user(), self.now.at_us);
         let account_id = self.world.account_id(post.user());
-        let parent = self.world.parent(post, self.at_us);
+        let parent = self.world.parent(post, self.now);
         let answered_user = match post.link {
             Link::Reply(target) => Some(target.user),
             Link::None | Link::Repost(_) => None,
@@ -167,7 +171,7 @@ impl Renderer<'_> {
             reblogs_count: counts.reposts,
             favourites_count: counts.likes,
             quotes_count: 0,
-            edited_at: self.world.edited_us(post, self.at_us).map(iso_ms),
+            edited_at: self.world.edited_us(post, self.now.at_us).map(iso_ms),
             viewer: self.is_signed_in.then(ViewerPart::default),
             content: content.html,
             reblog,
@@ -200,7 +204,7 @@ impl Renderer<'_> {
     }
 
     fn mention(&self, user: u64) -> Mention {
-        let username = self.world.username(user, self.at_us);
+        let username = self.world.username(user, self.now.at_us);
         Mention {
             id: self.world.account_id(user).to_string(),
             url: account_url(&username),

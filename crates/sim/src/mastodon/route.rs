@@ -60,6 +60,12 @@ impl Params {
         written.finish()
     }
 
+    pub(crate) fn all_pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.pairs
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
     /// All parameters but those that choose a page, for the links to other pages.
     pub(crate) fn without_cursor(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pairs
@@ -71,21 +77,51 @@ impl Params {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
-    Lookup { acct: String },
-    Account { id: String },
-    Accounts { ids: Vec<String> },
-    Following { id: String },
-    Followers { id: String },
-    Timeline { id: String },
-    FeaturedTags { id: String },
-    TagTimeline { tag: String },
-    Search { query: String },
-    Status { id: String },
-    Statuses { ids: Vec<String> },
-    Context { id: String },
-    RebloggedBy { id: String },
-    FavouritedBy { id: String },
+    Lookup {
+        acct: String,
+    },
+    Account {
+        id: String,
+    },
+    Accounts {
+        ids: Vec<String>,
+    },
+    Following {
+        id: String,
+    },
+    Followers {
+        id: String,
+    },
+    Timeline {
+        id: String,
+    },
+    FeaturedTags {
+        id: String,
+    },
+    TagTimeline {
+        tag: String,
+    },
+    Search {
+        query: String,
+    },
+    Status {
+        id: String,
+    },
+    Statuses {
+        ids: Vec<String>,
+    },
+    Context {
+        id: String,
+    },
+    RebloggedBy {
+        id: String,
+    },
+    FavouritedBy {
+        id: String,
+    },
     Instance,
+    /// Where a redirect that never ends leads.
+    Loop,
     Unknown,
 }
 
@@ -135,6 +171,7 @@ impl Route {
                 id: (*id).to_owned(),
             },
             ["api", "v2", "instance"] => Self::Instance,
+            ["loop", _] => Self::Loop,
             _ => Self::Unknown,
         }
     }
@@ -157,6 +194,7 @@ impl Route {
             Self::RebloggedBy { .. } => "reblogged_by",
             Self::FavouritedBy { .. } => "favourited_by",
             Self::Instance => "instance",
+            Self::Loop => "loop",
             Self::Unknown => "unknown",
         }
     }
@@ -177,7 +215,7 @@ impl Route {
             Self::TagTimeline { tag } => tag.clone(),
             Self::Search { query } => query.clone(),
             Self::Accounts { ids } | Self::Statuses { ids } => ids.join(","),
-            Self::Instance | Self::Unknown => String::new(),
+            Self::Instance | Self::Loop | Self::Unknown => String::new(),
         }
     }
 

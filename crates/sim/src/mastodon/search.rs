@@ -113,11 +113,11 @@ impl Renderer<'_> {
         let beginning = name.to_lowercase();
         let exact = self
             .world
-            .user_named(&beginning, self.at_us)
-            .filter(|&user| self.world.is_active(user, self.at_us));
+            .user_named(&beginning, self.now.at_us)
+            .filter(|&user| self.world.is_active(user, self.now));
         let others = self
             .world
-            .users_named_like(&beginning, self.at_us)
+            .users_named_like(&beginning, self.now)
             .filter(|&user| Some(user) != exact);
         exact
             .into_iter()
@@ -137,9 +137,9 @@ impl Renderer<'_> {
             .collect();
         let found: Vec<Post> = self
             .world
-            .searchable_posts(self.at_us)
+            .searchable_posts(self.now)
             .filter(|post| {
-                let content = self.world.content(post, self.at_us);
+                let content = self.world.content(post, self.now.at_us);
                 let text = plain_text(&content.html).to_lowercase();
                 words.iter().all(|word| text.contains(word))
             })
@@ -154,7 +154,7 @@ impl Renderer<'_> {
             return Vec::new();
         }
         let beginning = search.query.trim_start_matches('#').to_lowercase();
-        let used = self.world.used_tags(self.at_us);
+        let used = self.world.used_tags(self.now);
         TAGS.iter()
             .filter(|tag| tag.starts_with(&beginning) && used.contains(tag))
             .skip(search.offset)
@@ -176,11 +176,11 @@ impl Renderer<'_> {
 
     /// Today first. Counts what the tag's timeline shows.
     fn tag_history(&self, place: usize) -> Vec<TagDay> {
-        let today = day_of(self.at_us);
+        let today = day_of(self.now.at_us);
         let mut days: Vec<(u64, Vec<u64>)> = vec![(0, Vec::new()); HISTORY_DAYS as usize];
         let newest_first = self
             .world
-            .tagged_down(vec![place], self.at_us, i64::MAX as u64);
+            .tagged_down(vec![place], self.now, i64::MAX as u64);
         for post in newest_first.take_while(|post| post.draft.day > today - HISTORY_DAYS) {
             let (uses, authors) = &mut days[(today - post.draft.day) as usize];
             *uses += 1;

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::answer::{Answer, Problem};
 use super::entities::account_url;
-use super::lists::{Asking, STATUSES_PER_PAGE, cut_posts};
-use super::paging::{Bounds, LinkBase, PageEnds};
+use super::lists::{Asking, STATUSES_PER_PAGE, cut_posts, posts_before};
+use super::paging::{Bounds, Page};
 use super::render::Renderer;
 use super::route::Params;
 use crate::world::time::iso_day;
@@ -26,9 +26,9 @@ struct FeaturedTagEntity {
 impl Renderer<'_> {
     pub(super) fn featured_tags(&self, id: &str) -> Result<Answer, Problem> {
         let user = self.present_user(id)?;
-        let tags = self.world.featured_tags(user, self.at_us);
-        let counted = self.world.tag_uses(user, self.at_us, &tags);
-        let profile_url = account_url(&self.world.username(user, self.at_us));
+        let tags = self.world.featured_tags(user, self.now);
+        let counted = self.world.tag_uses(user, self.now, &tags);
+        let profile_url = account_url(&self.world.username(user, self.now.at_us));
         let entities: Vec<FeaturedTagEntity> = tags
             .iter()
             .zip(counted)
@@ -47,41 +47,51 @@ impl Renderer<'_> {
     /// this one is at its end only when a page is empty.
     pub(super) fn tag_timeline(&self, asking: Asking<'_>, tag: &str) -> Result<Answer, Problem> {
         let bounds = Bounds::read(asking.params, STATUSES_PER_PAGE);
-        let page = self.tag_page(tag, bounds, asking.params);
-        let base = LinkBase {
-            url: asking.url,
-            params: asking.params,
-            newer_name: "min_id",
+        let Some(search) = TagSearch::read(tag, asking.params) else {
+            return self.status_page(asking, &Page::new(Vec::new(), 1, Post::id));
         };
-        let link = base.header(PageEnds::of(&page, Post::id), 1);
-        Ok(Answer::json(&self.statuses(&page)?).with_link(link))
+        let is_wanted = |post: &Post| self.is_tagged_as_wanted(post, &search, asking.params);
+        let down = |below_id| {
+            self.world
+                .tagged_down(search.any.clone(), self.now, below_id)
+        };
+        let up = |above_id| self.world.tagged_up(search.any.clone(), self.now, above_id);
+        let page = Page::new(cut_posts(bounds, is_wanted, down, up), 1, Post::id);
+        let before = || posts_before(bounds, is_wanted, down, up);
+        self.status_page(asking, &page.spoil(asking.spoil, bounds, before, Post::id))
     }
 
-    fn tag_page(&self, tag: &str, bounds: Bounds, params: &Params) -> Vec<Post> {
-        let Some(place) = tag_place(tag) else {
-            return Vec::new();
-        };
+    fn is_tagged_as_wanted(&self, post: &Post, search: &TagSearch, params: &Params) -> bool {
+        let own = self.world.post_tags(post);
+        let carries = |&place: &usize| own.contains(&TAGS[place]);
+        search.all.iter().all(carries)
+            && !search.none.iter().any(carries)
+            && self.has_wanted_media(post, params)
+    }
+}
+
+/// Which tags the posts of a timeline have, by their places in the vocabulary.
+#[derive(Debug)]
+struct TagSearch {
+    any: Vec<usize>,
+    all: Vec<usize>,
+    none: Vec<usize>,
+}
+
+impl TagSearch {
+    /// None if there can be no such posts.
+    fn read(tag: &str, params: &Params) -> Option<Self> {
         // Everybody in this world is local.
         if params.is_true("remote") && !params.is_true("local") {
-            return Vec::new();
+            return None;
         }
         let mut any = further_tags(params, "any[]");
-        any.push(place);
-        let all = further_tags(params, "all[]");
-        let none = further_tags(params, "none[]");
-        let is_wanted = |post: &Post| {
-            let own = self.world.post_tags(post);
-            let carries = |&place: &usize| own.contains(&TAGS[place]);
-            all.iter().all(carries)
-                && !none.iter().any(carries)
-                && self.has_wanted_media(post, params)
-        };
-        cut_posts(
-            bounds,
-            is_wanted,
-            |below_id| self.world.tagged_down(any.clone(), self.at_us, below_id),
-            |above_id| self.world.tagged_up(any.clone(), self.at_us, above_id),
-        )
+        any.push(tag_place(tag)?);
+        Some(Self {
+            any,
+            all: further_tags(params, "all[]"),
+            none: further_tags(params, "none[]"),
+        })
     }
 }
 

@@ -26,6 +26,9 @@ pub(crate) enum Purpose {
     Text,
     Wishes,
     FeaturedTags,
+    TransportFault,
+    PageFault,
+    WorldFault,
 }
 
 /// Spreads every bit of the input over the whole output.

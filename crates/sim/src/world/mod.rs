@@ -6,10 +6,11 @@
 
 mod block;
 mod degrees;
-mod dice;
-mod feistel;
+pub(crate) mod dice;
+pub(crate) mod feistel;
 mod graph;
 pub(crate) mod ids;
+mod moment;
 mod names;
 mod people;
 mod posts;
@@ -26,6 +27,7 @@ use thiserror::Error;
 
 pub(crate) use block::Like;
 pub(crate) use graph::Follow;
+pub(crate) use moment::{Moment, Withdrawn};
 pub(crate) use people::{Field as ProfileField, Standing};
 pub(crate) use posts::{Draft, Link, Post};
 pub(crate) use tags::tag_place;

@@ -2,6 +2,7 @@
 
 use super::World;
 use super::dice::{Dice, Purpose};
+use super::moment::Moment;
 use super::names;
 use super::time::{DAY_S, DAY_US, SECOND_US, day_of};
 use super::vocabulary::{FIELD_NAMES, SENTENCES, TAGS};
@@ -116,7 +117,15 @@ impl World {
         }
     }
 
-    pub(crate) fn standing(&self, user: u64, at_us: i64) -> Standing {
+    pub(crate) fn standing(&self, user: u64, now: Moment<'_>) -> Standing {
+        let own = self.standing_by_fate(user, now.at_us);
+        match now.ban(user) {
+            Some(standing) if own != Standing::Gone => standing,
+            _ => own,
+        }
+    }
+
+    fn standing_by_fate(&self, user: u64, at_us: i64) -> Standing {
         match self.fate(user) {
             Fate::BannedForEver { from_us } => {
                 if at_us >= from_us + DELETION_AFTER_DAYS * DAY_US {
@@ -168,8 +177,8 @@ impl World {
         }
     }
 
-    pub(crate) fn is_active(&self, user: u64, at_us: i64) -> bool {
-        self.standing(user, at_us) == Standing::Active
+    pub(crate) fn is_active(&self, user: u64, now: Moment<'_>) -> bool {
+        self.standing(user, now) == Standing::Active
     }
 
     pub(crate) fn username(&self, user: u64, at_us: i64) -> String {
@@ -295,6 +304,7 @@ mod tests {
     use super::*;
 
     const AT_US: i64 = 1_790_000_000_000_000;
+    const NOW: Moment<'static> = Moment::undisturbed(AT_US);
 
     #[test]
     fn names_lead_back_to_their_users_until_they_are_given_up() {
@@ -332,7 +342,7 @@ mod tests {
         }
         for standing in [Standing::Active, Standing::Suspended, Standing::Gone] {
             assert!(
-                (0..2_000).any(|user| world.standing(user, AT_US) == standing),
+                (0..2_000).any(|user| world.standing(user, NOW) == standing),
                 "{standing:?}"
             );
         }
@@ -342,8 +352,8 @@ mod tests {
     fn a_temporary_ban_ends() {
         let world = World::new(3, 2_000, AT_US).unwrap();
         let returned = (0..2_000).filter(|&user| {
-            world.standing(user, AT_US) == Standing::Suspended
-                && world.is_active(user, AT_US + 25 * DAY_US)
+            world.standing(user, NOW) == Standing::Suspended
+                && world.is_active(user, Moment::undisturbed(AT_US + 25 * DAY_US))
         });
         assert!(returned.count() > 0);
     }

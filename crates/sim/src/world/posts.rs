@@ -8,6 +8,7 @@ use super::World;
 use super::block;
 use super::dice::{Dice, Purpose};
 use super::ids;
+use super::moment::Moment;
 use super::people::Kind;
 use super::rhythm::Pace;
 use super::time::{DAY_S, DAY_US, SECOND_US, day_of};
@@ -163,53 +164,54 @@ impl World {
     }
 
     /// Whether a post that is no repost is shown.
-    pub(crate) fn is_draft_visible(&self, draft: &Draft, at_us: i64) -> bool {
-        draft.at_us <= at_us
-            && self.is_active(draft.user, at_us)
+    pub(crate) fn is_draft_visible(&self, draft: &Draft, now: Moment<'_>) -> bool {
+        draft.at_us <= now.at_us
+            && self.is_active(draft.user, now)
             && self
                 .deleted_us(draft)
-                .is_none_or(|deleted_us| at_us < deleted_us)
+                .is_none_or(|deleted_us| now.at_us < deleted_us)
+            && !now.is_post_withdrawn(|| draft.id())
     }
 
     /// Whether a post is shown; a repost goes with what it repeats.
-    pub(crate) fn is_visible(&self, post: &Post, at_us: i64) -> bool {
-        self.is_draft_visible(&post.draft, at_us)
+    pub(crate) fn is_visible(&self, post: &Post, now: Moment<'_>) -> bool {
+        self.is_draft_visible(&post.draft, now)
             && match post.link {
-                Link::Repost(target) => self.is_draft_visible(&target, at_us),
+                Link::Repost(target) => self.is_draft_visible(&target, now),
                 Link::None | Link::Reply(_) => true,
             }
     }
 
-    pub(crate) fn visible_post(&self, id: u64, at_us: i64) -> Option<Post> {
+    pub(crate) fn visible_post(&self, id: u64, now: Moment<'_>) -> Option<Post> {
         self.post_with_id(id)
-            .filter(|post| self.is_visible(post, at_us))
+            .filter(|post| self.is_visible(post, now))
     }
 
     /// A user's visible posts with ids below a bound, newest first.
     pub(crate) fn timeline_down(
         &self,
         user: u64,
-        at_us: i64,
+        now: Moment<'_>,
         below_id: u64,
     ) -> impl Iterator<Item = Post> {
-        let newest_day = day_of(at_us).min(day_of(ids::status_id_second(below_id) * SECOND_US));
+        let newest_day = day_of(now.at_us).min(day_of(ids::status_id_second(below_id) * SECOND_US));
         (self.history_start_day..=newest_day)
             .rev()
             .flat_map(move |day| self.posts(user, day).into_iter().rev())
-            .filter(move |post| post.id() < below_id && self.is_visible(post, at_us))
+            .filter(move |post| post.id() < below_id && self.is_visible(post, now))
     }
 
     /// A user's visible posts with ids above a bound, oldest first.
     pub(crate) fn timeline_up(
         &self,
         user: u64,
-        at_us: i64,
+        now: Moment<'_>,
         above_id: u64,
     ) -> impl Iterator<Item = Post> {
         let oldest_day = day_of(ids::status_id_second(above_id) * SECOND_US);
-        (self.history_start_day.max(oldest_day)..=day_of(at_us))
+        (self.history_start_day.max(oldest_day)..=day_of(now.at_us))
             .flat_map(move |day| self.posts(user, day))
-            .filter(move |post| post.id() > above_id && self.is_visible(post, at_us))
+            .filter(move |post| post.id() > above_id && self.is_visible(post, now))
     }
 
     fn deleted_us(&self, draft: &Draft) -> Option<i64> {
@@ -254,6 +256,7 @@ mod tests {
     use super::*;
 
     const AT_US: i64 = 1_790_000_000_000_000;
+    const NOW: Moment<'static> = Moment::undisturbed(AT_US);
 
     fn world() -> World {
         World::new(21, 2_000, AT_US).unwrap()
@@ -279,7 +282,7 @@ mod tests {
         let world = world();
         let mut seen = (0, 0);
         for user in 0..300 {
-            for post in world.timeline_down(user, AT_US, i64::MAX as u64) {
+            for post in world.timeline_down(user, NOW, i64::MAX as u64) {
                 let target = match post.link {
                     Link::None => continue,
                     Link::Reply(target) => {
@@ -302,9 +305,9 @@ mod tests {
     fn walking_up_and_down_shows_the_same_posts() {
         let world = world();
         for user in 0..100 {
-            let mut down: Vec<Post> = world.timeline_down(user, AT_US, i64::MAX as u64).collect();
+            let mut down: Vec<Post> = world.timeline_down(user, NOW, i64::MAX as u64).collect();
             down.reverse();
-            let up: Vec<Post> = world.timeline_up(user, AT_US, 0).collect();
+            let up: Vec<Post> = world.timeline_up(user, NOW, 0).collect();
             assert_eq!(down, up);
             assert!(up.is_sorted_by(|one, other| one.id() < other.id()));
         }
@@ -313,10 +316,10 @@ mod tests {
     #[test]
     fn posts_vanish_when_they_are_deleted() {
         let world = world();
-        let later_us = AT_US + 10 * DAY_US;
+        let later = Moment::undisturbed(AT_US + 10 * DAY_US);
         let vanished = (0..500)
-            .flat_map(|user| world.timeline_down(user, AT_US, i64::MAX as u64))
-            .filter(|post| !world.is_visible(post, later_us))
+            .flat_map(|user| world.timeline_down(user, NOW, i64::MAX as u64))
+            .filter(|post| !world.is_visible(post, later))
             .count();
         assert!(vanished > 10, "{vanished}");
     }
@@ -325,7 +328,7 @@ mod tests {
     fn volumes_are_moderate() {
         let world = world();
         let counts: Vec<usize> = (0..2_000)
-            .map(|user| world.timeline_down(user, AT_US, i64::MAX as u64).count())
+            .map(|user| world.timeline_down(user, NOW, i64::MAX as u64).count())
             .collect();
         let mean = counts.iter().sum::<usize>() / counts.len();
         assert!((15..45).contains(&mean), "{mean}");

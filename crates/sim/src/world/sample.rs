@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::World;
 use super::ids;
+use super::moment::Moment;
 use super::posts::Post;
 use super::tags::tag_place;
 use super::time::{DAY_US, SECOND_US, day_of};
@@ -37,8 +38,13 @@ pub(crate) struct SampleCache {
 }
 
 impl World {
+    /// Where a user stands among all, the most followed first.
+    pub(crate) fn place_by_fame(&self, user: u64) -> u64 {
+        self.graph.place_by_fame(user)
+    }
+
     pub(crate) fn is_sampled(&self, user: u64) -> bool {
-        self.graph.place_by_fame(user) < SAMPLE_USERS
+        self.place_by_fame(user) < SAMPLE_USERS
     }
 
     /// The users of the sample, the most followed first.
@@ -67,13 +73,13 @@ impl World {
     pub(crate) fn users_named_like<'a>(
         &'a self,
         beginning: &'a str,
-        at_us: i64,
+        now: Moment<'a>,
     ) -> impl Iterator<Item = u64> + 'a {
         self.sampled_users().filter(move |&user| {
-            self.is_active(user, at_us)
-                && (self.username(user, at_us).starts_with(beginning)
+            self.is_active(user, now)
+                && (self.username(user, now.at_us).starts_with(beginning)
                     || self
-                        .profile(user, at_us)
+                        .profile(user, now.at_us)
                         .display_name
                         .to_lowercase()
                         .starts_with(beginning))
@@ -81,42 +87,42 @@ impl World {
     }
 
     /// Visible posts that can be found by their words, newest first.
-    pub(crate) fn searchable_posts(&self, at_us: i64) -> impl Iterator<Item = Post> {
-        let newest_day = day_of(at_us);
+    pub(crate) fn searchable_posts(&self, now: Moment<'_>) -> impl Iterator<Item = Post> {
+        let newest_day = day_of(now.at_us);
         (newest_day - SEARCH_DAYS..=newest_day)
             .rev()
             .flat_map(|day| self.sample_day(day).all.clone().into_iter().rev())
-            .filter_map(move |id| self.visible_post(id, at_us))
-            .filter(move |post| self.is_searchable(post, at_us))
+            .filter_map(move |id| self.visible_post(id, now))
+            .filter(move |post| self.is_searchable(post, now.at_us))
     }
 
     /// Visible posts with any of some tags and with ids below a bound, newest first.
     pub(crate) fn tagged_down(
         &self,
         places: Vec<usize>,
-        at_us: i64,
+        now: Moment<'_>,
         below_id: u64,
     ) -> impl Iterator<Item = Post> {
-        let newest_day = day_of(at_us).min(day_of(ids::status_id_second(below_id) * SECOND_US));
+        let newest_day = day_of(now.at_us).min(day_of(ids::status_id_second(below_id) * SECOND_US));
         (self.history_start_day..=newest_day)
             .rev()
             .flat_map(move |day| self.tagged_on(day, &places).into_iter().rev())
             .filter(move |&id| id < below_id)
-            .filter_map(move |id| self.visible_post(id, at_us))
+            .filter_map(move |id| self.visible_post(id, now))
     }
 
     /// Visible posts with any of some tags and with ids above a bound, oldest first.
     pub(crate) fn tagged_up(
         &self,
         places: Vec<usize>,
-        at_us: i64,
+        now: Moment<'_>,
         above_id: u64,
     ) -> impl Iterator<Item = Post> {
         let oldest_day = day_of(ids::status_id_second(above_id) * SECOND_US);
-        (self.history_start_day.max(oldest_day)..=day_of(at_us))
+        (self.history_start_day.max(oldest_day)..=day_of(now.at_us))
             .flat_map(move |day| self.tagged_on(day, &places))
             .filter(move |&id| id > above_id)
-            .filter_map(move |id| self.visible_post(id, at_us))
+            .filter_map(move |id| self.visible_post(id, now))
     }
 
     fn tagged_on(&self, day: i64, places: &[usize]) -> Vec<u64> {
@@ -180,6 +186,7 @@ mod tests {
     use super::*;
 
     const AT_US: i64 = 1_790_000_000_000_000;
+    const NOW: Moment<'static> = Moment::undisturbed(AT_US);
     const NO_BOUND: u64 = i64::MAX as u64;
 
     #[test]
@@ -196,12 +203,12 @@ mod tests {
     fn tagged_posts_are_the_same_walked_up_and_down_and_told_one_by_one() {
         let world = World::new(6, 150, AT_US).unwrap();
         for place in [0, 3, 40] {
-            let mut down: Vec<Post> = world.tagged_down(vec![place], AT_US, NO_BOUND).collect();
+            let mut down: Vec<Post> = world.tagged_down(vec![place], NOW, NO_BOUND).collect();
             down.reverse();
-            let up: Vec<Post> = world.tagged_up(vec![place], AT_US, 0).collect();
+            let up: Vec<Post> = world.tagged_up(vec![place], NOW, 0).collect();
             assert_eq!(down, up);
             let mut expected: Vec<Post> = (0..150)
-                .flat_map(|user| world.timeline_up(user, AT_US, 0))
+                .flat_map(|user| world.timeline_up(user, NOW, 0))
                 .filter(|post| world.is_in_tag_timelines(post))
                 .filter(|post| world.post_tags(post).contains(&TAGS[place]))
                 .collect();
@@ -214,9 +221,9 @@ mod tests {
     #[test]
     fn posts_found_by_words_are_young_and_public_and_of_those_who_agreed() {
         let world = World::new(6, 300, AT_US).unwrap();
-        let found: Vec<Post> = world.searchable_posts(AT_US).collect();
+        let found: Vec<Post> = world.searchable_posts(NOW).collect();
         let mut expected: Vec<Post> = (0..300)
-            .flat_map(|user| world.timeline_up(user, AT_US, 0))
+            .flat_map(|user| world.timeline_up(user, NOW, 0))
             .filter(|post| world.is_searchable(post, AT_US))
             .collect();
         expected.sort_unstable_by_key(|post| std::cmp::Reverse(post.id()));

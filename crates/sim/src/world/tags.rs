@@ -2,6 +2,7 @@
 
 use super::World;
 use super::dice::{Dice, Purpose};
+use super::moment::Moment;
 use super::posts::Post;
 use super::time::day_of;
 use super::vocabulary::TAGS;
@@ -34,8 +35,8 @@ pub(crate) fn tag_place(name: &str) -> Option<usize> {
 
 impl World {
     /// What a user shows on the profile, in the order of ids.
-    pub(crate) fn featured_tags(&self, user: u64, at_us: i64) -> Vec<FeaturedTag> {
-        if !self.is_active(user, at_us) {
+    pub(crate) fn featured_tags(&self, user: u64, now: Moment<'_>) -> Vec<FeaturedTag> {
+        if !self.is_active(user, now) {
             return Vec::new();
         }
         let mut lasting = Dice::new(self.seed, Purpose::FeaturedTags, user, 0);
@@ -48,7 +49,7 @@ impl World {
             .map(|slot| {
                 let phase = lasting.below(CHOOSING_ANEW_DAYS as u64) as i64;
                 let generation = if chooses_anew {
-                    ((day_of(at_us) + phase) / CHOOSING_ANEW_DAYS) as u64
+                    ((day_of(now.at_us) + phase) / CHOOSING_ANEW_DAYS) as u64
                 } else {
                     0
                 };
@@ -69,12 +70,12 @@ impl World {
     }
 
     /// How often a user's visible posts carry each of some tags.
-    pub(crate) fn tag_uses(&self, user: u64, at_us: i64, tags: &[FeaturedTag]) -> Vec<TagUse> {
+    pub(crate) fn tag_uses(&self, user: u64, now: Moment<'_>, tags: &[FeaturedTag]) -> Vec<TagUse> {
         let mut counted = vec![TagUse::default(); tags.len()];
         if tags.is_empty() {
             return counted;
         }
-        for post in self.timeline_up(user, at_us, 0) {
+        for post in self.timeline_up(user, now, 0) {
             let carried = self.post_tags(&post);
             for (tag, tag_use) in tags.iter().zip(&mut counted) {
                 if carried.contains(&tag.name) {
@@ -88,10 +89,10 @@ impl World {
 
     /// The tags that visible posts use, sorted. Ends early once the whole vocabulary was met, which
     /// in a large world is after a few hundred users.
-    pub(crate) fn used_tags(&self, at_us: i64) -> Vec<&'static str> {
+    pub(crate) fn used_tags(&self, now: Moment<'_>) -> Vec<&'static str> {
         let mut found = std::collections::BTreeSet::new();
         for user in 0..self.users {
-            for post in self.timeline_up(user, at_us, 0) {
+            for post in self.timeline_up(user, now, 0) {
                 found.extend(self.post_tags(&post));
             }
             if found.len() == TAGS.len() {
@@ -117,13 +118,14 @@ mod tests {
     use super::*;
 
     const AT_US: i64 = 1_790_000_000_000_000;
+    const NOW: Moment<'static> = Moment::undisturbed(AT_US);
 
     #[test]
     fn the_tags_of_a_post_are_those_of_its_text() {
         let world = World::new(4, 300, AT_US).unwrap();
         let mut tagged = 0;
         for user in 0..100 {
-            for post in world.timeline_up(user, AT_US, 0) {
+            for post in world.timeline_up(user, NOW, 0) {
                 let tags = world.post_tags(&post);
                 assert_eq!(tags, world.content(&post, AT_US).tags);
                 tagged += usize::from(!tags.is_empty());
@@ -135,13 +137,13 @@ mod tests {
     #[test]
     fn some_feature_tags_and_some_of_them_choose_anew() {
         let world = World::new(4, 1_000, AT_US).unwrap();
-        let later_us = AT_US + 30 * DAY_US;
+        let later = Moment::undisturbed(AT_US + 30 * DAY_US);
         let (mut featuring, mut changed) = (0, 0);
         for user in 0..1_000 {
-            let now = world.featured_tags(user, AT_US);
-            let later = world.featured_tags(user, later_us);
+            let now = world.featured_tags(user, NOW);
+            let then = world.featured_tags(user, later);
             featuring += u32::from(!now.is_empty());
-            changed += u32::from(!now.is_empty() && !later.is_empty() && now != later);
+            changed += u32::from(!now.is_empty() && !then.is_empty() && now != then);
             assert!(now.is_sorted_by(|one, other| one.id < other.id));
         }
         assert!((250..450).contains(&featuring), "{featuring}");

@@ -182,6 +182,7 @@ fn link_html(page: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::moment::Moment;
     use super::*;
 
     const AT_US: i64 = 1_790_000_000_000_000;
@@ -189,7 +190,9 @@ mod tests {
     #[test]
     fn a_reply_mentions_whom_it_answers() {
         let world = World::new(4, 1_000, AT_US).unwrap();
-        let posts = (0..200).flat_map(|user| world.timeline_down(user, AT_US, i64::MAX as u64));
+        let posts = (0..200).flat_map(|user| {
+            world.timeline_down(user, Moment::undisturbed(AT_US), i64::MAX as u64)
+        });
         let mut replies = 0;
         for post in posts {
             let content = world.content(&post, AT_US);

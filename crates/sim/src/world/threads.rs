@@ -2,6 +2,7 @@
 
 use super::World;
 use super::block::Like;
+use super::moment::Moment;
 use super::posts::{Draft, Link, Post};
 use super::time::day_of;
 
@@ -23,28 +24,33 @@ pub(crate) struct ReactionCounts {
 
 impl World {
     /// The post that a reply answers, as long as it is visible.
-    pub(crate) fn parent(&self, post: &Post, at_us: i64) -> Option<Draft> {
+    pub(crate) fn parent(&self, post: &Post, now: Moment<'_>) -> Option<Draft> {
         match post.link {
-            Link::Reply(target) if self.is_draft_visible(&target, at_us) => Some(target),
+            Link::Reply(target) if self.is_draft_visible(&target, now) => Some(target),
             _ => None,
         }
     }
 
     /// The first visible post of the thread a post belongs to.
-    pub(crate) fn root(&self, post: &Post, at_us: i64) -> Post {
-        self.ancestors(post, at_us, usize::MAX)
+    pub(crate) fn root(&self, post: &Post, now: Moment<'_>) -> Post {
+        self.ancestors(post, now, usize::MAX)
             .first()
             .copied()
             .unwrap_or(*post)
     }
 
     /// The visible posts above, the first of the thread first.
-    pub(crate) fn ancestors(&self, post: &Post, at_us: i64, ancestors_max: usize) -> Vec<Post> {
+    pub(crate) fn ancestors(
+        &self,
+        post: &Post,
+        now: Moment<'_>,
+        ancestors_max: usize,
+    ) -> Vec<Post> {
         let mut ancestors = Vec::new();
         let mut current = *post;
         // Every parent is older than its reply, so this ends.
         while ancestors.len() < ancestors_max
-            && let Some(parent) = self.parent(&current, at_us)
+            && let Some(parent) = self.parent(&current, now)
             && let Some(found) = self.post_with_id(parent.id())
         {
             ancestors.push(found);
@@ -55,7 +61,12 @@ impl World {
     }
 
     /// The visible posts below, each before its own replies.
-    pub(crate) fn descendants(&self, post: &Post, at_us: i64, limits: ThreadLimits) -> Vec<Post> {
+    pub(crate) fn descendants(
+        &self,
+        post: &Post,
+        now: Moment<'_>,
+        limits: ThreadLimits,
+    ) -> Vec<Post> {
         let mut found = Vec::new();
         let mut open = vec![(*post, 0)];
         while let Some((current, depth)) = open.pop() {
@@ -66,7 +77,7 @@ impl World {
                 found.push(current);
             }
             if depth < limits.depth {
-                let replies = self.replies(&current, at_us);
+                let replies = self.replies(&current, now);
                 open.extend(replies.into_iter().rev().map(|reply| (reply, depth + 1)));
             }
         }
@@ -74,34 +85,35 @@ impl World {
     }
 
     /// Visible replies, oldest first.
-    pub(crate) fn replies(&self, post: &Post, at_us: i64) -> Vec<Post> {
+    pub(crate) fn replies(&self, post: &Post, now: Moment<'_>) -> Vec<Post> {
         let block = self.block(&post.draft);
         let mut replies: Vec<Post> = block
             .of(post.id())
-            .map(|reactions| self.only_visible(&reactions.replies, at_us))
+            .map(|reactions| self.only_visible(&reactions.replies, now))
             .unwrap_or_default();
         replies.sort_unstable_by_key(Post::id);
         replies
     }
 
     /// Visible reposts, newest first.
-    pub(crate) fn reposts(&self, post: &Post, at_us: i64) -> Vec<Post> {
+    pub(crate) fn reposts(&self, post: &Post, now: Moment<'_>) -> Vec<Post> {
         let block = self.block(&post.draft);
         let mut reposts: Vec<Post> = block
             .of(post.id())
-            .map(|reactions| self.only_visible(&reactions.reposts, at_us))
+            .map(|reactions| self.only_visible(&reactions.reposts, now))
             .unwrap_or_default();
         reposts.sort_unstable_by_key(|repost| std::cmp::Reverse(repost.id()));
         reposts
     }
 
     /// Likes of users who are shown, newest first.
-    pub(crate) fn likes_at(&self, post: &Post, at_us: i64) -> Vec<Like> {
+    pub(crate) fn likes_at(&self, post: &Post, now: Moment<'_>) -> Vec<Like> {
         let block = self.block(&post.draft);
         let mut likes: Vec<Like> = block
             .of(post.id())
             .map(|reactions| {
-                let shown = |like: &&Like| like.holds_at(at_us) && self.is_active(like.user, at_us);
+                let shown =
+                    |like: &&Like| like.holds_at(now.at_us) && self.is_active(like.user, now);
                 reactions.likes.iter().filter(shown).copied().collect()
             })
             .unwrap_or_default();
@@ -113,37 +125,37 @@ impl World {
     pub(crate) fn liked_by(
         &self,
         user: u64,
-        at_us: i64,
+        now: Moment<'_>,
     ) -> impl Iterator<Item = (i64, usize, Draft)> {
-        let is_active = self.is_active(user, at_us);
-        (self.history_start_day..=day_of(at_us))
+        let is_active = self.is_active(user, now);
+        (self.history_start_day..=day_of(now.at_us))
             .filter(move |_| is_active)
             .flat_map(move |day| {
                 let likes = self.likes(user, day).into_iter().enumerate();
                 likes.map(move |(place, (target, like))| (day, place, target, like))
             })
             .filter(move |(_, _, target, like)| {
-                like.holds_at(at_us) && self.is_draft_visible(target, at_us)
+                like.holds_at(now.at_us) && self.is_draft_visible(target, now)
             })
             .map(|(day, place, target, _)| (day, place, target))
     }
 
-    pub(crate) fn reaction_counts(&self, post: &Post, at_us: i64) -> ReactionCounts {
+    pub(crate) fn reaction_counts(&self, post: &Post, now: Moment<'_>) -> ReactionCounts {
         // Reactions to a repost go to what it repeats.
         if post.is_repost() {
             return ReactionCounts::default();
         }
         ReactionCounts {
-            replies: self.replies(post, at_us).len() as u64,
-            reposts: self.reposts(post, at_us).len() as u64,
-            likes: self.likes_at(post, at_us).len() as u64,
+            replies: self.replies(post, now).len() as u64,
+            reposts: self.reposts(post, now).len() as u64,
+            likes: self.likes_at(post, now).len() as u64,
         }
     }
 
-    fn only_visible(&self, posts: &[Post], at_us: i64) -> Vec<Post> {
+    fn only_visible(&self, posts: &[Post], now: Moment<'_>) -> Vec<Post> {
         posts
             .iter()
-            .filter(|post| self.is_visible(post, at_us))
+            .filter(|post| self.is_visible(post, now))
             .copied()
             .collect()
     }
@@ -154,6 +166,7 @@ mod tests {
     use super::*;
 
     const AT_US: i64 = 1_790_000_000_000_000;
+    const NOW: Moment<'static> = Moment::undisturbed(AT_US);
     const LIMITS: ThreadLimits = ThreadLimits {
         ancestors: 40,
         descendants: 60,
@@ -165,11 +178,11 @@ mod tests {
         let world = World::new(5, 1_100, AT_US).unwrap();
         let mut deepest = 0;
         for user in 0..200 {
-            for post in world.timeline_down(user, AT_US, i64::MAX as u64) {
-                let ancestors = world.ancestors(&post, AT_US, LIMITS.ancestors);
+            for post in world.timeline_down(user, NOW, i64::MAX as u64) {
+                let ancestors = world.ancestors(&post, NOW, LIMITS.ancestors);
                 deepest = deepest.max(ancestors.len());
                 for ancestor in ancestors {
-                    assert!(world.descendants(&ancestor, AT_US, LIMITS).contains(&post));
+                    assert!(world.descendants(&ancestor, NOW, LIMITS).contains(&post));
                 }
             }
         }

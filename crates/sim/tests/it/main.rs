@@ -4,6 +4,7 @@
 mod advance;
 mod changes;
 mod client;
+mod faults;
 mod huge;
 mod limits;
 mod reading;
@@ -11,3 +12,4 @@ mod search;
 mod shapes;
 mod tags;
 mod truth;
+mod wire;
