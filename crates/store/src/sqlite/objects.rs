@@ -319,7 +319,7 @@ impl<'a> Work<'a, '_> {
         }
         let mut statement = self.connection.prepare_cached(
             "SELECT max(at_us) FROM outcomes
-             WHERE key = ?1 AND outcome IN ('ok', 'empty', 'not modified')",
+             WHERE key = ?1 AND outcome IN ('ok', 'not modified')",
         )?;
         let answered_us: Option<i64> = statement.query_row([key], |row| row.get(0))?;
         Ok(newest_us.max(answered_us.unwrap_or(i64::MIN)))

@@ -33,7 +33,10 @@ impl Work<'_, '_> {
         };
         match table {
             Table::Users if code.invalidates_user() => self.open_spell(key, code)?,
-            Table::Users if code.is_success() => self.close_spell(key)?,
+            // An empty list is what networks show of those who are gone, too.
+            Table::Users if code.is_success() && code != OutcomeCode::Empty => {
+                self.close_spell(key)?;
+            }
             Table::Statuses if code == OutcomeCode::Gone => self.delete(key)?,
             Table::Statuses if code.is_success() => self.undelete(key)?,
             _ => {}
