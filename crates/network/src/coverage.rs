@@ -1,8 +1,8 @@
 //! Which parts of an answer no rule reads.
 
-use crate::network::Network;
-use crate::path::render;
-use crate::shape::{ReadDepth, Shape, ShapeId};
+use crate::network::{Network, Query};
+use crate::path::{Path, render};
+use crate::shape::{ReadDepth, ReadPath, Shape, ShapeId};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +27,14 @@ impl Network {
         let mut paths = BTreeSet::new();
         self.compare(&cover_of(&self.shapes[shape]), object, "", &mut paths);
         Some(paths.into_iter().collect())
+    }
+
+    /// The same for a whole answer to a query, wherever its objects stand.
+    pub fn unmapped_answer(&self, query: &Query, answer: &Value) -> Vec<String> {
+        let mut paths = BTreeSet::new();
+        let cover = cover(&query.read, &query.ignored);
+        self.compare(&cover, answer, "", &mut paths);
+        paths.into_iter().collect()
     }
 
     fn compare(&self, cover: &Cover, value: &Value, path: &str, paths: &mut BTreeSet<String>) {
@@ -81,8 +89,12 @@ fn place(path: &str) -> String {
 }
 
 fn cover_of(shape: &Shape) -> Cover {
+    cover(&shape.read, &shape.ignored)
+}
+
+fn cover(read: &[ReadPath], ignored: &[Path]) -> Cover {
     let mut cover = Cover::default();
-    for read in &shape.read {
+    for read in read {
         let target = descend(&mut cover, &read.path.keys, read.path.each);
         match read.depth {
             ReadDepth::Value => target.is_value = true,
@@ -90,7 +102,7 @@ fn cover_of(shape: &Shape) -> Cover {
             ReadDepth::Shape(shape) => target.shapes.push(shape),
         }
     }
-    for path in &shape.ignored {
+    for path in ignored {
         descend(&mut cover, &path.keys, path.each).is_whole = true;
     }
     cover

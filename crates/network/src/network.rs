@@ -2,9 +2,10 @@
 
 use crate::budget::LimitHeaders;
 use crate::expression::Expression;
+use crate::path::Path;
 use crate::seed::SeedRule;
-use crate::shape::{Node, Shape, ShapeId};
-use kittiwake_model::{Alias, BudgetRule, Identity, LinkTable, List, Name, OutcomeCode, Role};
+use crate::shape::{Node, ReadPath, Shape, ShapeId};
+use kittiwake_model::{BudgetRule, Identity, LinkTable, List, Name, OutcomeCode, Role};
 use std::fmt;
 use url::Url;
 
@@ -82,6 +83,9 @@ pub struct Query {
     /// Where the selects stand in an answer.
     pub(crate) tree: Node,
     pub(crate) slots: usize,
+    /// The paths that selects read, and those that are left out on purpose.
+    pub(crate) read: Vec<ReadPath>,
+    pub(crate) ignored: Vec<Path>,
 }
 
 /// Whether a credential is sent.
@@ -202,9 +206,6 @@ pub struct Step {
     pub list: Option<List>,
 }
 
-/// The alias by which a host is known before it has told its own name.
-const HOST_ALIAS: &str = "address";
-
 /// Why a host cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
@@ -306,19 +307,14 @@ impl Network {
         Ok(url)
     }
 
-    /// The host itself as a subject, if the definition makes it one.
+    /// The host itself as a subject, if the definition makes it one: its id is how it is called.
     pub fn host_identity(&self, host: &str) -> Option<Identity> {
         let kind = self.host_kind.clone()?;
         Some(Identity {
             network: self.name.clone(),
             kind,
-            canonical: None,
-            aliases: vec![Alias {
-                name: HOST_ALIAS.into(),
-                id: host.to_owned(),
-                host: String::new(),
-                movable: true,
-            }],
+            canonical: Some(host.to_owned()),
+            aliases: Vec::new(),
         })
     }
 

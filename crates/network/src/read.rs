@@ -4,6 +4,7 @@ use crate::json;
 use crate::network::{ErrorRule, Network, Query, Select};
 use crate::page::{self, Page};
 use crate::relate;
+use crate::request::id_named;
 use crate::shape::{Element, Reader, Slots, fill};
 use kittiwake_model::{Identity, Key, Link, Object, OutcomeCode, Value, WorldTime};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -152,7 +153,8 @@ impl Network {
             Some(b'<') => return Err("html instead of json".to_owned()),
             Some(_) => {}
         }
-        let reader = || Reader::new(&self.name, &self.shapes, answer.host);
+        let subject = answer.subjects.first().map(|(_, identity)| *identity);
+        let reader = || Reader::new(&self.name, &self.shapes, answer.host, subject);
         if let [select] = answer.query.selects.as_slice()
             && select.is_top
         {
@@ -398,7 +400,7 @@ fn finish(answer: &Answer<'_>, found: &[Found], reading: &mut Reading) {
             .flat_map(|one| &one.objects)
             .filter_map(|place| {
                 let identity = &reading.objects[*place as usize].identity;
-                identity.alias(&since.alias, answer.host)
+                id_named(identity, &since.alias, answer.host)
             });
         reading.newest = ids
             .max_by(|left, right| order_of_ids(left, right))

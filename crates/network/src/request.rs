@@ -2,6 +2,7 @@
 
 use crate::network::{AuthNeed, BatchStyle, Network, Query};
 use crate::page::{Page, TOKEN_BYTES_MAX, token_parameters};
+use crate::shape::CANONICAL;
 use kittiwake_model::{Identity, Name};
 use url::Url;
 
@@ -234,17 +235,21 @@ fn placeholder_value(placeholder: &str, ask: &Ask<'_>) -> Result<String, Request
 }
 
 fn alias_of(subject: &Identity, name: &str, host: &str) -> Result<String, RequestError> {
-    let found = if name == "canonical" {
-        subject.canonical.as_deref()
-    } else {
-        subject.alias(name, host)
-    };
-    found
+    id_named(subject, name, host)
         .map(str::to_owned)
         .ok_or_else(|| RequestError::MissingAlias {
             alias: name.to_owned(),
             kind: subject.kind.clone(),
         })
+}
+
+/// The alias of this name, or the canonical id.
+pub(crate) fn id_named<'i>(identity: &'i Identity, name: &str, host: &str) -> Option<&'i str> {
+    if name == CANONICAL {
+        identity.canonical.as_deref()
+    } else {
+        identity.alias(name, host)
+    }
 }
 
 /// Percent-encodes everything that could mean something in a path.

@@ -8,16 +8,38 @@ use kittiwake_model::{Alias, Identity, Name};
 /// One way in which a seed can be written, for example `@{name}@{host}`.
 #[derive(Debug)]
 pub(crate) struct SeedRule {
-    pub(crate) pattern: Vec<Piece>,
+    pub(crate) pattern: Vec<PatternPiece>,
     /// The pattern as it was written.
     pub(crate) text: String,
     pub(crate) kind: Name,
     /// Which alias the value is; without one it is the canonical id.
     pub(crate) alias: Option<AliasReference>,
-    pub(crate) value: Vec<Piece>,
+    pub(crate) value: Vec<ValuePiece>,
 }
 
-/// A part of a pattern or of a template.
+/// The placeholder that is the crawl's host where a pattern has none.
+pub(crate) const HOST: &str = "host";
+
+/// A part of a seed's pattern.
+#[derive(Debug)]
+pub(crate) enum PatternPiece {
+    Text(String),
+    /// `{name}`: up to a character that separates.
+    Word(String),
+    /// `{words:any}`: all that is left.
+    Rest(String),
+}
+
+/// A part of a seed's value.
+#[derive(Debug)]
+pub(crate) enum ValuePiece {
+    Text(String),
+    AsWritten(String),
+    /// `{tag:lower}`
+    LowerCase(String),
+}
+
+/// A part of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     Text(String),
@@ -63,7 +85,12 @@ impl Network {
     /// Reads what a user wrote as the name of an object to begin with.
     pub fn seed(&self, text: &str, host: &str) -> Result<Identity, SeedError> {
         let text = text.trim();
+        // `search:` without words is no user of that name.
+        let is_prefixed = self.seeds.iter().any(|rule| rule.has_prefix_of(text));
         for rule in &self.seeds {
+            if is_prefixed && !rule.has_prefix_of(text) {
+                continue;
+            }
             let Some(found) = match_pattern(&rule.pattern, text) else {
                 continue;
             };
@@ -92,6 +119,16 @@ impl Network {
 }
 
 impl SeedRule {
+    /// Whether the text begins with the rule's own word and colon, as in `tag:…`.
+    fn has_prefix_of(&self, text: &str) -> bool {
+        match self.pattern.first() {
+            Some(PatternPiece::Text(literal)) => {
+                literal.ends_with(':') && strip_literal(text, literal).is_some()
+            }
+            _ => false,
+        }
+    }
+
     fn identity(&self, network: Name, id: String, host: &str) -> Identity {
         let mut identity = Identity {
             network,
@@ -120,71 +157,77 @@ fn shorten(text: &str) -> String {
     text.chars().take(80).collect()
 }
 
-fn fill(pieces: &[Piece], found: &[(&str, &str)], host: &str) -> Option<String> {
+/// The value for what a pattern found; `None` when it needs a host and there is none.
+fn fill(value: &[ValuePiece], found: &[(&str, &str)], host: &str) -> Option<String> {
     let mut out = String::new();
-    for piece in pieces {
-        match piece {
-            Piece::Text(text) => out.push_str(text),
-            Piece::Placeholder(name) => {
-                let (wanted, is_folded) = match name.strip_suffix(":lower") {
-                    Some(wanted) => (wanted, true),
-                    None => (name.as_str(), false),
-                };
-                let value = found.iter().find(|(known, _)| *known == wanted);
-                match value {
-                    Some((_, value)) if is_folded => out.push_str(&value.to_lowercase()),
-                    Some((_, value)) => out.push_str(value),
-                    None if wanted == "host" && !host.is_empty() => out.push_str(host),
-                    None => return None,
-                }
+    for piece in value {
+        let (name, is_lower) = match piece {
+            ValuePiece::Text(text) => {
+                out.push_str(text);
+                continue;
             }
+            ValuePiece::AsWritten(name) => (name, false),
+            ValuePiece::LowerCase(name) => (name, true),
+        };
+        let written = found.iter().find(|(known, _)| known == name);
+        let written = match written {
+            Some((_, written)) => written,
+            None if name == HOST && !host.is_empty() => host,
+            None => return None,
+        };
+        if is_lower {
+            out.push_str(&written.to_lowercase());
+        } else {
+            out.push_str(written);
         }
     }
     Some(out)
 }
 
-/// What the placeholders of a pattern stand for in `text`, if the whole of it fits. A placeholder
-/// takes at least one character, and no `/`, `@`, `?`, `#` or space; that makes the match unique.
-/// One that ends in `:any` takes all that is left, whatever it is.
-fn match_pattern<'p, 't>(pattern: &'p [Piece], text: &'t str) -> Option<Vec<(&'p str, &'t str)>> {
+/// What the placeholders of a pattern stand for in `text`, if the whole of it fits. A word takes at
+/// least one character, and no `/`, `@`, `?`, `#` or space; that makes the match unique.
+fn match_pattern<'p, 't>(
+    pattern: &'p [PatternPiece],
+    text: &'t str,
+) -> Option<Vec<(&'p str, &'t str)>> {
     let mut found = Vec::new();
     let mut rest = text;
     for piece in pattern {
         match piece {
-            Piece::Text(literal) => {
-                let head = rest.get(..literal.len())?;
-                // `HTTPS://` is `https://`, and a pattern's own letters are few.
-                if !head.eq_ignore_ascii_case(literal) {
+            PatternPiece::Text(literal) => rest = strip_literal(rest, literal)?,
+            PatternPiece::Rest(name) => {
+                let all = rest.trim();
+                if all.is_empty() {
                     return None;
                 }
-                rest = &rest[literal.len()..];
-            }
-            Piece::Placeholder(name) if name.ends_with(":any") => {
-                let name = name.trim_end_matches(":any");
-                if rest.trim().is_empty() {
-                    return None;
-                }
-                found.push((name, rest.trim()));
+                found.push((name.as_str(), all));
                 rest = "";
             }
-            Piece::Placeholder(name) => {
+            PatternPiece::Word(name) => {
                 let stops = |character: char| {
                     matches!(character, '/' | '@' | '?' | '#') || character.is_whitespace()
                 };
                 let end = rest.find(stops).unwrap_or(rest.len());
-                let (value, after) = rest.split_at(end);
-                let is_fit = if name == "host" {
-                    is_host(value)
+                let (word, after) = rest.split_at(end);
+                let is_fit = if name == HOST {
+                    is_host(word)
                 } else {
-                    !value.is_empty()
+                    !word.is_empty()
                 };
                 if !is_fit {
                     return None;
                 }
-                found.push((name.as_str(), value));
+                found.push((name.as_str(), word));
                 rest = after;
             }
         }
     }
     rest.is_empty().then_some(found)
+}
+
+/// What follows a pattern's own letters. `HTTPS://` is `https://`.
+fn strip_literal<'t>(text: &'t str, literal: &str) -> Option<&'t str> {
+    let head = text.get(..literal.len())?;
+    head.eq_ignore_ascii_case(literal)
+        .then(|| &text[literal.len()..])
 }

@@ -67,6 +67,7 @@ pub(super) const QUERY: &[&str] = &[
     "scope",
     "budgets",
     "selects",
+    "ignored",
     "source",
 ];
 pub(super) const BATCH: &[&str] = &["parameter", "style", "alias", "max"];

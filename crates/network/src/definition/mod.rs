@@ -173,7 +173,13 @@ fn read_host_kind(top: &Section<'_, '_>, types: &types::Types) -> Option<Name> {
     if !host.has("type") {
         return None;
     }
-    types.kind_at(&host, "type")
+    let kind = types.kind_at(&host, "type")?;
+    if types.is_named(&kind) {
+        let message = format!("a host is named by its address, and a `{kind}` by what it answers");
+        let help = format!("leave out `canonical` and `aliases` in [types.{kind}]");
+        host.report(&host.span_of("type"), message, help);
+    }
+    Some(kind)
 }
 
 fn read_verified_on(top: &Section<'_, '_>) -> String {

@@ -1,14 +1,14 @@
 //! `[queries.…]`: what can be asked, how it pages, and what is in the answer.
 
 use super::source::{Placed, Section};
-use super::types::{Types, link_table};
+use super::types::{Types, link_table, read_ignored, report_nameless};
 use super::{digest_of, keys, named_sections};
 use crate::network::{
     AuthNeed, Batch, BatchStyle, BudgetCondition, PageRule, Query, Select, SelectLink, SinceRule,
 };
 use crate::path::parse_path;
 use crate::seed::{Piece, parse_template};
-use crate::shape::TreeBuilder;
+use crate::shape::{Node, ReadDepth, ReadPath, TreeBuilder};
 use kittiwake_model::{BudgetRule, List, Name};
 
 /// Pages of one walk when the definition names no bound.
@@ -55,7 +55,12 @@ fn read_query(
         .table("batch")
         .and_then(|batch| read_batch(&batch, types, kind_name));
     let page = section.table("page").and_then(|page| read_page(&page));
-    let (tree, slots, selects) = read_selects(section, types);
+    let Found {
+        tree,
+        slots,
+        read,
+        selects,
+    } = read_selects(section, types, kind_name);
     check_selects(section, &selects, batch.is_some());
     let since = read_since(section, types, section.has("page"));
     let auths = [
@@ -101,7 +106,17 @@ fn read_query(
         selects,
         tree,
         slots,
+        read,
+        ignored: read_ignored(section),
     })
+}
+
+/// What is found in the answers to a query, and where.
+struct Found {
+    tree: Node,
+    slots: usize,
+    read: Vec<ReadPath>,
+    selects: Vec<Select>,
 }
 
 fn paging_digest(
@@ -281,10 +296,7 @@ fn read_budget_names(
     places
 }
 
-fn read_selects(
-    section: &Section<'_, '_>,
-    types: &Types,
-) -> (crate::shape::Node, usize, Vec<Select>) {
+fn read_selects(section: &Section<'_, '_>, types: &Types, subject: &str) -> Found {
     let mut builder = TreeBuilder::default();
     let mut selects = Vec::new();
     for select in section.tables("selects") {
@@ -307,15 +319,27 @@ fn read_selects(
             }
             path
         });
+        let is_subject = select.boolean("is_subject").unwrap_or(false);
+        let is_alone = !section.has("batch") && path.as_ref().is_some_and(|path| !path.each);
+        if let Some(kind) = &kind {
+            check_kind(
+                &select,
+                types,
+                kind,
+                is_subject.then_some(subject),
+                is_alone,
+            );
+        }
         let (Some(path), Some(shape)) = (path, shape) else {
             continue;
         };
+        builder.note(path.clone(), ReadDepth::Shape(shape));
         selects.push(Select {
             slot: builder.slot(&path.keys),
             is_top: path.keys.is_empty(),
             is_each: path.each,
             shape,
-            is_subject: select.boolean("is_subject").unwrap_or(false),
+            is_subject,
             link,
         });
     }
@@ -323,8 +347,37 @@ fn read_selects(
         let example = format!("[[{}.selects]]", section.path);
         section.missing("selects", &example);
     }
-    let (tree, slots, _) = builder.finish();
-    (tree, slots, selects)
+    let (tree, slots, read) = builder.finish();
+    Found {
+        tree,
+        slots,
+        read,
+        selects,
+    }
+}
+
+/// What was asked for is of the query's own type; whatever else an answer holds has to be named
+/// by it.
+fn check_kind(
+    select: &Section<'_, '_>,
+    types: &Types,
+    kind: &str,
+    asked_for: Option<&str>,
+    is_alone: bool,
+) {
+    let span = select.span_of("as");
+    let is_known = types.is_named(kind) || (asked_for.is_some() && is_alone);
+    if !is_known {
+        report_nameless(select, &span, kind);
+    }
+    if let Some(subject) = asked_for
+        && subject != kind
+        && !subject.is_empty()
+    {
+        let message = format!("what was asked for is a `{subject}`, not a `{kind}`");
+        let help = format!("write `as = \"{subject}\"`, or leave out `is_subject`");
+        select.report(&span, message, help);
+    }
 }
 
 fn read_select_link(section: &Section<'_, '_>) -> Option<SelectLink> {

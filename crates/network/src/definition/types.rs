@@ -6,7 +6,7 @@ use crate::expression::Expression;
 use crate::network::{Query, Type};
 use crate::path::{Path, parse_alternatives, parse_path};
 use crate::shape::{
-    AliasReference, AliasRule, LinkRule, Pick, ReadDepth, ReferenceRule, Shape, ShapeId,
+    AliasReference, AliasRule, Letters, LinkRule, Pick, ReadDepth, ReferenceRule, Shape, ShapeId,
     TreeBuilder,
 };
 use kittiwake_model::{LinkTable, Name, OutcomeCode, Table};
@@ -25,9 +25,17 @@ pub(super) struct Outline {
     name: Name,
     /// `None` when the definition names one that is not there.
     pub(super) table: Option<Table>,
+    has_canonical: bool,
     aliases: Vec<AliasReference>,
     shapes: Vec<(Name, ShapeId)>,
     shape: ShapeId,
+}
+
+impl Outline {
+    /// Whether answers say which object is meant. Where they do not, a seed or the host does.
+    fn is_named(&self) -> bool {
+        self.has_canonical || !self.aliases.is_empty()
+    }
 }
 
 impl Types {
@@ -43,11 +51,16 @@ impl Types {
         self.outline(kind).map_or(&[], |outline| &outline.aliases)
     }
 
+    /// Whether objects of this type have a canonical id: from answers, or from the seed or the host
+    /// that names them.
     pub(super) fn has_canonical(&self, kind: &str) -> bool {
-        let shape = self
-            .outline(kind)
-            .and_then(|outline| self.shapes.get(outline.shape));
-        shape.is_some_and(|shape| shape.canonical.is_some())
+        self.outline(kind)
+            .is_some_and(|outline| outline.has_canonical || !outline.is_named())
+    }
+
+    /// Whether answers name the objects of this type.
+    pub(super) fn is_named(&self, kind: &str) -> bool {
+        self.outline(kind).is_some_and(Outline::is_named)
     }
 
     /// The type that a key names; reported when there is none.
@@ -77,7 +90,7 @@ impl Types {
         found.map(|(_, shape)| *shape)
     }
 
-    /// The alias of a type that a key names.
+    /// The alias of a type that a key names; `canonical` is the canonical id.
     pub(super) fn alias_at(
         &self,
         section: &Section<'_, '_>,
@@ -86,9 +99,12 @@ impl Types {
     ) -> Option<AliasReference> {
         let text = section.text(key)?;
         let aliases = self.aliases(kind);
-        let found = aliases.iter().find(|alias| *alias.name == *text.value);
+        let canonical = self.has_canonical(kind).then(AliasReference::canonical);
+        let mut all = aliases.iter().chain(&canonical);
+        let found = all.find(|alias| *alias.name == *text.value);
         if found.is_none() {
-            let known: Vec<&str> = aliases.iter().map(|alias| &*alias.name).collect();
+            let all = aliases.iter().chain(&canonical);
+            let known: Vec<&str> = all.map(|alias| &*alias.name).collect();
             section.unknown_word(&text, &format!("the alias of `{kind}`"), &known);
         }
         found.cloned()
@@ -114,6 +130,7 @@ pub(super) fn read_types(top: &Section<'_, '_>, queries: &[String]) -> Types {
         types.outlines.push(Outline {
             name: name.clone(),
             table: read_table(section),
+            has_canonical: section.has("canonical"),
             aliases: outline_aliases(section),
             shapes,
             shape,
@@ -208,7 +225,8 @@ fn read_shape(section: &Section<'_, '_>, types: &Types, kind: &Name) -> Shape {
         .text("canonical")
         .and_then(|text| read_pick(section, &mut builder, &text, ReadDepth::Value));
     let aliases = read_aliases(section, &mut builder);
-    if !section.has("canonical") && aliases.is_empty() {
+    // A type that nothing names is named by a seed or is the host; its shapes are no other.
+    if !section.has("canonical") && aliases.is_empty() && types.is_named(kind) {
         let message = format!("nothing names a `{kind}`");
         section.report(
             &section.span,
@@ -252,12 +270,8 @@ pub(super) fn read_pick(
         }
         return Some(builder.pick_paths(&paths, depth));
     }
-    let folded = text.value.trim().strip_suffix("ascii_downcase");
-    let folded = folded.and_then(|rest| rest.trim_end().strip_suffix('|'));
-    if let Some(paths) = folded.and_then(parse_alternatives)
-        && paths.iter().all(|path| !path.each)
-    {
-        return Some(builder.pick_lower_case(&paths));
+    if let Some((paths, letters)) = parse_lower_case(&text.value) {
+        return Some(builder.pick_lower_case(&paths, letters));
     }
     if let Some(signs) = parse_signs(&text.value) {
         return Some(builder.pick_signs(signs));
@@ -269,6 +283,19 @@ pub(super) fn read_pick(
             None
         }
     }
+}
+
+/// `.name | downcase` and `.name | ascii_downcase`.
+fn parse_lower_case(text: &str) -> Option<(Vec<Path>, Letters)> {
+    let (paths, function) = text.rsplit_once('|')?;
+    let letters = match function.trim() {
+        "downcase" => Letters::All,
+        "ascii_downcase" => Letters::Ascii,
+        _ => return None,
+    };
+    let paths = parse_alternatives(paths)?;
+    let is_single = paths.iter().all(|path| !path.each);
+    is_single.then_some((paths, letters))
 }
 
 /// `.a == true or .b == false`: comparisons of plain paths with truth values, joined by `or`.
@@ -285,6 +312,13 @@ fn parse_signs(text: &str) -> Option<Vec<(Path, bool)>> {
             (!path.each && !path.keys.is_empty()).then_some((path, sign))
         })
         .collect()
+}
+
+/// Reports a type that is to be read where nothing says which object is meant.
+pub(super) fn report_nameless(section: &Section<'_, '_>, span: &Range<usize>, kind: &str) {
+    let message = format!("nothing in an answer names a `{kind}`");
+    let help = format!("write `canonical = \".id\"`, or an alias, in [types.{kind}]");
+    section.report(span, message, help);
 }
 
 pub(super) fn report_expression(
@@ -389,6 +423,9 @@ pub(super) fn outcome_of(section: &Section<'_, '_>, word: &Placed<String>) -> Op
 /// `type`, `shape` and `alias` of a field or a link.
 pub(super) fn read_target(section: &Section<'_, '_>, types: &Types) -> Option<ReferenceRule> {
     let kind = types.kind_at(section, "type")?;
+    if !types.is_named(&kind) {
+        report_nameless(section, &section.span_of("type"), &kind);
+    }
     let shape = types.shape_at(section, &kind)?;
     Some(ReferenceRule {
         shape,
@@ -448,7 +485,7 @@ fn read_links(
     rules
 }
 
-fn read_ignored(section: &Section<'_, '_>) -> Vec<Path> {
+pub(super) fn read_ignored(section: &Section<'_, '_>) -> Vec<Path> {
     let mut paths = Vec::new();
     for ignored in section.tables("ignored") {
         ignored.expect_keys(keys::IGNORED);

@@ -6,8 +6,8 @@ use super::types::{Types, outcome_of, report_expression};
 use super::{checked_name, keys};
 use crate::expression::Expression;
 use crate::network::{ErrorRule, Query, Robot, Step};
-use crate::seed::{Piece, SeedRule, parse_template};
-use kittiwake_model::{ColumnKind, Name, Role};
+use crate::seed::{HOST, PatternPiece, Piece, SeedRule, ValuePiece, parse_template};
+use kittiwake_model::{ColumnKind, Name, Role, Table};
 
 /// Steps along reposts of reposts, at the most.
 const REPOST_STEPS_MAX: u32 = 9;
@@ -29,16 +29,15 @@ pub(super) fn read_robots(top: &Section<'_, '_>, types: &Types, queries: &[Query
             section.report(&span, message, "give each its own name");
         }
         let text = |key| section.text(key).map(|text| text.value);
+        let table = types.outline(&kind).and_then(|outline| outline.table);
         robots.push(Robot {
             title: text("title").unwrap_or_else(|| name.to_string()),
             description: text("description").unwrap_or_default(),
-            unless_zero: read_unless_zero(&section, types, &kind),
+            unless_zero: table.and_then(|table| read_unless_zero(&section, table)),
             is_optional: section.boolean("optional").unwrap_or(false),
             begins_visited: section.boolean("begins_visited").unwrap_or(false),
-            repost_steps: section
-                .number("repost_steps", 0..=REPOST_STEPS_MAX)
-                .unwrap_or(0),
-            brings: read_brings(&section),
+            repost_steps: read_repost_steps(&section, table),
+            brings: read_brings(&section, table),
             needs: Vec::new(),
             name,
             kind,
@@ -46,6 +45,7 @@ pub(super) fn read_robots(top: &Section<'_, '_>, types: &Types, queries: &[Query
         });
     }
     read_needs(top, &mut robots);
+    check_needs(top, &robots);
     robots
 }
 
@@ -73,10 +73,48 @@ fn read_needs(top: &Section<'_, '_>, robots: &mut [Robot]) {
     }
 }
 
+/// Robots that live on one another would have nobody to begin with.
+fn check_needs(top: &Section<'_, '_>, robots: &[Robot]) {
+    let find = |name: &Name| robots.iter().find(|robot| robot.name == *name);
+    for robot in robots {
+        let mut reached: Vec<&Name> = robot.needs.iter().collect();
+        let mut next = 0;
+        while next < reached.len() {
+            let further = find(reached[next]).map_or(&[][..], |robot| &robot.needs);
+            let new: Vec<&Name> = further
+                .iter()
+                .filter(|name| !reached.contains(name))
+                .collect();
+            reached.extend(new);
+            next += 1;
+        }
+        if reached.contains(&&robot.name) {
+            let message = format!("the robot `{}` needs itself by way of others", robot.name);
+            let help = "leave out `needs` of the robot that can begin alone";
+            let section = top.tables("robots").into_iter().find(|section| {
+                section
+                    .text("name")
+                    .is_some_and(|name| *name.value == *robot.name)
+            });
+            let span = section.map_or(0..0, |section| section.span_of("needs"));
+            top.report(&span, message, help);
+        }
+    }
+}
+
+fn read_repost_steps(section: &Section<'_, '_>, table: Option<Table>) -> u32 {
+    let steps = section.number("repost_steps", 0..=REPOST_STEPS_MAX);
+    if section.has("repost_steps") && table.is_some_and(|table| table != Table::Statuses) {
+        let message = "only posts are reposted";
+        let help = "leave out `repost_steps`, or visit a type whose `table` is `statuses`";
+        section.report(&section.span_of("repost_steps"), message, help);
+    }
+    steps.unwrap_or(0)
+}
+
 /// A column of the subjects' table that counts what the robot would ask for.
-fn read_unless_zero(section: &Section<'_, '_>, types: &Types, kind: &str) -> Option<Name> {
+fn read_unless_zero(section: &Section<'_, '_>, table: Table) -> Option<Name> {
     let text = section.text("unless_zero")?;
-    let table = types.outline(kind)?.table?;
     let counts = table.columns().iter();
     let known: Vec<&str> = counts
         .filter(|column| column.kind == ColumnKind::Integer)
@@ -89,7 +127,7 @@ fn read_unless_zero(section: &Section<'_, '_>, types: &Types, kind: &str) -> Opt
     Some(text.value.into())
 }
 
-fn read_brings(section: &Section<'_, '_>) -> Vec<Role> {
+fn read_brings(section: &Section<'_, '_>, table: Option<Table>) -> Vec<Role> {
     const ROLES: &[(&str, Role)] = &[
         ("commenters", Role::Commenters),
         ("reposters", Role::Reposters),
@@ -99,6 +137,11 @@ fn read_brings(section: &Section<'_, '_>) -> Vec<Role> {
     let mut brings = Vec::new();
     for word in section.texts("brings").unwrap_or_default() {
         match ROLES.iter().find(|(name, _)| *name == word.value) {
+            Some((_, Role::Authors)) if matches!(table, Some(Table::Users | Table::Statuses)) => {
+                let message = "`authors` are brought by tags, searches and the like";
+                let help = "leave it out: users bring whom they follow, posts their commenters, reposters and likers";
+                section.report(&word.span, message, help);
+            }
             Some((_, role)) => brings.push(*role),
             None => {
                 let known: Vec<&str> = ROLES.iter().map(|(name, _)| *name).collect();
@@ -159,41 +202,38 @@ fn find_query<'q>(
 }
 
 pub(super) fn read_seeds(top: &Section<'_, '_>, types: &Types) -> Vec<SeedRule> {
-    let mut rules = Vec::new();
-    for section in top.tables("seeds") {
-        section.expect_keys(keys::SEED);
-        let pattern = section.need_text("pattern", "pattern = \"@{name}@{host}\"");
-        let value = section.need_text("value", "value = \"{name}@{host}\"");
-        let kind = types.kind_at(&section, "type");
-        let alias = kind
-            .as_ref()
-            .and_then(|kind| types.alias_at(&section, "alias", kind));
-        let is_canonical = kind
-            .as_ref()
-            .is_some_and(|kind| !section.has("alias") && types.has_canonical(kind));
-        if !section.has("alias") && !is_canonical && kind.is_some() {
-            section.missing("alias", "alias = \"handle\"");
-        }
-        let (Some(pattern), Some(value)) = (pattern, value) else {
-            continue;
-        };
-        let pattern_pieces = template_of(&section, &pattern);
-        let value_pieces = template_of(&section, &value);
-        let (Some(pattern_pieces), Some(value_pieces)) = (pattern_pieces, value_pieces) else {
-            continue;
-        };
-        check_value(&section, &pattern_pieces, &value_pieces, &value);
-        if let (Some(kind), true) = (kind, alias.is_some() || is_canonical) {
-            rules.push(SeedRule {
-                pattern: pattern_pieces,
-                text: pattern.value,
-                kind,
-                alias,
-                value: value_pieces,
-            });
-        }
+    top.tables("seeds")
+        .iter()
+        .filter_map(|section| read_seed(section, types))
+        .collect()
+}
+
+fn read_seed(section: &Section<'_, '_>, types: &Types) -> Option<SeedRule> {
+    section.expect_keys(keys::SEED);
+    let pattern = section.need_text("pattern", "pattern = \"@{name}@{host}\"");
+    let value = section.need_text("value", "value = \"{name}@{host}\"");
+    let kind = types.kind_at(section, "type");
+    let alias = kind
+        .as_ref()
+        .and_then(|kind| types.alias_at(section, "alias", kind));
+    if let Some(kind) = &kind
+        && !section.has("alias")
+        && !types.has_canonical(kind)
+    {
+        let aliases = types.aliases(kind);
+        let example = aliases.first().map_or("handle", |alias| &*alias.name);
+        section.missing("alias", &format!("alias = \"{example}\""));
     }
-    rules
+    let (text, value) = (pattern?, value?);
+    let pattern = read_pattern(section, &text);
+    let value = read_value(section, &value, pattern.as_deref());
+    Some(SeedRule {
+        pattern: pattern?,
+        text: text.value,
+        kind: kind?,
+        alias: alias.filter(|alias| !alias.is_canonical()),
+        value: value?,
+    })
 }
 
 fn template_of(section: &Section<'_, '_>, text: &Placed<String>) -> Option<Vec<Piece>> {
@@ -211,30 +251,69 @@ fn template_of(section: &Section<'_, '_>, text: &Placed<String>) -> Option<Vec<P
     pieces.filter(|_| is_sound)
 }
 
-fn check_value(
-    section: &Section<'_, '_>,
-    pattern: &[Piece],
-    value: &[Piece],
-    text: &Placed<String>,
-) {
-    for piece in value {
-        let Piece::Placeholder(placeholder) = piece else {
-            continue;
-        };
-        let name = placeholder.strip_suffix(":lower").unwrap_or(placeholder);
-        let is_in_pattern = pattern.iter().any(|piece| match piece {
-            Piece::Placeholder(known) => known.strip_suffix(":any").unwrap_or(known) == name,
-            Piece::Text(_) => false,
+fn read_pattern(section: &Section<'_, '_>, text: &Placed<String>) -> Option<Vec<PatternPiece>> {
+    let pieces = template_of(section, text)?;
+    let last = pieces.len() - 1;
+    let mut pattern = Vec::with_capacity(pieces.len());
+    for (place, piece) in pieces.into_iter().enumerate() {
+        pattern.push(match piece {
+            Piece::Text(text) => PatternPiece::Text(text),
+            Piece::Placeholder(word) => match word.split_once(':') {
+                None => PatternPiece::Word(word),
+                Some((name, "any")) if place == last => PatternPiece::Rest(name.to_owned()),
+                Some(_) => {
+                    let message = format!("`{{{word}}}` cannot stand there in a pattern");
+                    let help = "write `{name}`, or, at the end of the pattern, `{name:any}`";
+                    section.report(&text.span, message, help);
+                    return None;
+                }
+            },
         });
-        if name != "host" && !is_in_pattern {
-            let message = format!("the pattern has no placeholder `{{{name}}}`");
-            section.report(
-                &text.span,
-                message,
-                "use the pattern's placeholders and `{host}`",
-            );
-        }
     }
+    Some(pattern)
+}
+
+/// The value of a seed; its placeholders are the pattern's, and `{host}`.
+fn read_value(
+    section: &Section<'_, '_>,
+    text: &Placed<String>,
+    pattern: Option<&[PatternPiece]>,
+) -> Option<Vec<ValuePiece>> {
+    let mut value = Vec::new();
+    for piece in template_of(section, text)? {
+        let word = match piece {
+            Piece::Text(text) => {
+                value.push(ValuePiece::Text(text));
+                continue;
+            }
+            Piece::Placeholder(word) => word,
+        };
+        let (name, piece) = match word.split_once(':') {
+            None => (word.as_str(), ValuePiece::AsWritten(word.clone())),
+            Some((name, "lower")) => (name, ValuePiece::LowerCase(name.to_owned())),
+            Some(_) => {
+                let message = format!("`{{{word}}}` cannot stand in a value");
+                let help = "write `{name}`, or `{name:lower}` for lower case";
+                section.report(&text.span, message, help);
+                return None;
+            }
+        };
+        // A pattern that is wrong itself was reported.
+        if name != HOST && pattern.is_some_and(|pattern| !has_placeholder(pattern, name)) {
+            let message = format!("the pattern has no placeholder `{{{name}}}`");
+            let help = "use the pattern's placeholders and `{host}`";
+            section.report(&text.span, message, help);
+        }
+        value.push(piece);
+    }
+    Some(value)
+}
+
+fn has_placeholder(pattern: &[PatternPiece], name: &str) -> bool {
+    pattern.iter().any(|piece| match piece {
+        PatternPiece::Text(_) => false,
+        PatternPiece::Word(known) | PatternPiece::Rest(known) => known == name,
+    })
 }
 
 pub(super) fn read_errors(

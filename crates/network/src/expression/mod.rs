@@ -22,6 +22,7 @@ pub(crate) const FUNCTIONS: &[(&str, usize)] = &[
     ("ascii_upcase", 0),
     ("ceil", 0),
     ("contains", 1),
+    ("downcase", 0),
     ("empty", 0),
     ("endswith", 1),
     ("false", 0),

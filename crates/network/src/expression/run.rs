@@ -199,10 +199,17 @@ fn functions() -> impl Iterator<Item = jaq_core::native::Fun<Data>> {
             _ => Err(Error::str("no number")),
         })
     });
+    // jq itself knows only the letters of ASCII.
+    let down_case: (&'static str, _, RunPtr<Data>) = ("downcase", v(0), |cv| {
+        bome(match cv.1 {
+            Val::TStr(text) => Ok(Val::from(String::from_utf8_lossy(&text).to_lowercase())),
+            _ => Err(Error::str("no text")),
+        })
+    });
     jaq_core::funs::<Data>()
         .chain(jaq_std::base_funs::<Data>())
         .chain(jaq_json::funs::<Data>())
-        .chain(std::iter::once(native::<Data>(to_number)))
+        .chain([to_number, down_case].map(native::<Data>))
 }
 
 #[cfg(test)]
@@ -242,6 +249,11 @@ mod tests {
                 "[.a[] | select(.ok) | .v] | join(\", \")",
                 r#"{"a":[{"ok":true,"v":"x"},{"v":"y"}]}"#,
                 r#""x""#,
+            ),
+            (
+                "[.a[] | downcase]",
+                r#"{"a":["ÄB","Птицы","İ"]}"#,
+                r#"["äb","птицы","i̇"]"#,
             ),
             (".a | split(\"/\") | last", r#"{"a":"x/y"}"#, r#""y""#),
             (".a | unique | reverse | first", r#"{"a":[1,3,3,2]}"#, "3"),

@@ -1,7 +1,7 @@
 //! From slices to objects and links.
 
 use super::{
-    AliasReference, AliasRule, Collect, FieldKind, FieldRule, LinkRule, NESTED_MAX, Pick,
+    AliasReference, AliasRule, Collect, FieldKind, FieldRule, Letters, LinkRule, NESTED_MAX, Pick,
     ReferenceRule, Shape, ShapeId, Slots, fill,
 };
 use crate::html::html_to_text;
@@ -21,6 +21,8 @@ pub(crate) struct Reader<'n, 'de> {
     pub(crate) shapes: &'n [Shape],
     /// The host that was asked: ids of this host are valid there.
     pub(crate) host: &'n str,
+    /// What was asked about: who an object is that does not say so itself.
+    subject: Option<&'n Identity>,
     pub(crate) objects: Vec<Object>,
     pub(crate) links: Vec<Link>,
     pub(crate) mended: u32,
@@ -37,11 +39,17 @@ const OBJECTS_MAX: usize = 20_000;
 const LINKS_MAX: usize = 100_000;
 
 impl<'n, 'de> Reader<'n, 'de> {
-    pub(crate) fn new(network: &'n Name, shapes: &'n [Shape], host: &'n str) -> Self {
+    pub(crate) fn new(
+        network: &'n Name,
+        shapes: &'n [Shape],
+        host: &'n str,
+        subject: Option<&'n Identity>,
+    ) -> Self {
         Self {
             network,
             shapes,
             host,
+            subject,
             objects: Vec::new(),
             links: Vec::new(),
             mended: 0,
@@ -133,6 +141,9 @@ impl<'n, 'de> Reader<'n, 'de> {
 
     /// Who it is; `None` (and counted) when nothing usable says so.
     fn identity(&mut self, shape: &'n Shape, slots: &Slots<'de>) -> Option<Identity> {
+        if shape.is_nameless() {
+            return self.subject.cloned();
+        }
         let mut canonical = None;
         if let Some(pick) = &shape.canonical
             && let Some(raw) = self.pick(pick, slots)
@@ -220,7 +231,9 @@ impl<'n, 'de> Reader<'n, 'de> {
     fn pick(&mut self, pick: &Pick, slots: &Slots<'de>) -> Option<Cow<'de, str>> {
         match pick {
             Pick::Slots(places) => pick_slot(places, slots).map(Cow::Borrowed),
-            Pick::LowerCase(places) => pick_slot(places, slots).map(lower_case),
+            Pick::LowerCase(places, letters) => {
+                pick_slot(places, slots).map(|raw| lower_case(raw, *letters))
+            }
             Pick::Signs(signs) => read_signs(signs, slots),
             Pick::Expression {
                 expression,
@@ -334,21 +347,27 @@ impl<'n, 'de> Reader<'n, 'de> {
     }
 
     fn named(&self, rule: &ReferenceRule, alias: &AliasReference, id: String) -> Identity {
-        Identity {
+        let mut identity = Identity {
             network: self.network.clone(),
             kind: rule.kind.clone(),
             canonical: None,
-            aliases: vec![Alias {
-                name: alias.name.clone(),
-                id: if alias.is_qualified {
-                    self.qualify(id)
-                } else {
-                    id
-                },
-                host: self.scope(alias.is_host_scoped),
-                movable: alias.is_movable,
-            }],
+            aliases: Vec::new(),
+        };
+        if alias.is_canonical() {
+            identity.canonical = Some(id);
+            return identity;
         }
+        identity.aliases.push(Alias {
+            name: alias.name.clone(),
+            id: if alias.is_qualified {
+                self.qualify(id)
+            } else {
+                id
+            },
+            host: self.scope(alias.is_host_scoped),
+            movable: alias.is_movable,
+        });
+        identity
     }
 
     fn links_of(
@@ -434,10 +453,15 @@ fn read_signs(signs: &[(u32, bool)], slots: &Slots<'_>) -> Option<Cow<'static, s
 }
 
 /// A string in lower case; what is no string stays, and is refused where it is used.
-fn lower_case(raw: &str) -> Cow<'_, str> {
-    if raw.contains('\\') {
+fn lower_case(raw: &str, letters: Letters) -> Cow<'_, str> {
+    let is_plain = !raw.contains('\\') && (letters == Letters::Ascii || raw.is_ascii());
+    if !is_plain {
         let text = json::text(raw, &mut 0).unwrap_or_default();
-        return Cow::Owned(json::quote(&text.to_ascii_lowercase()));
+        let lower = match letters {
+            Letters::Ascii => text.to_ascii_lowercase(),
+            Letters::All => text.to_lowercase(),
+        };
+        return Cow::Owned(json::quote(&lower));
     }
     if raw.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return Cow::Owned(raw.to_ascii_lowercase());

@@ -39,6 +39,13 @@ pub(crate) struct Shape {
     pub(crate) read: Vec<ReadPath>,
 }
 
+impl Shape {
+    /// Whether nothing in it says which object is meant.
+    pub(crate) fn is_nameless(&self) -> bool {
+        self.canonical.is_none() && self.aliases.is_empty()
+    }
+}
+
 /// One path that a rule reads.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadPath {
@@ -62,8 +69,8 @@ pub(crate) enum ReadDepth {
 pub(crate) enum Pick {
     /// The first of these slots that holds something.
     Slots(Vec<u32>),
-    /// The same, in lower case: `.name | ascii_downcase` is too common to be left to jaq.
-    LowerCase(Vec<u32>),
+    /// The same, in lower case: `.name | downcase` is too common to be left to jaq.
+    LowerCase(Vec<u32>, Letters),
     /// Whether any of these slots holds this very truth value: `.a == true or .b == false`, which
     /// stands in every account and must not cost a run of jaq each.
     Signs(Vec<(u32, bool)>),
@@ -74,6 +81,13 @@ pub(crate) enum Pick {
         /// The slot of the whole object, when it looks at that.
         whole: Option<u32>,
     },
+}
+
+/// Which letters have a lower case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Letters {
+    Ascii,
+    All,
 }
 
 #[derive(Debug)]
@@ -132,6 +146,24 @@ pub(crate) struct AliasReference {
     pub(crate) is_qualified: bool,
 }
 
+/// What the canonical id is called where an alias can be named.
+pub(crate) const CANONICAL: &str = "canonical";
+
+impl AliasReference {
+    pub(crate) fn canonical() -> Self {
+        Self {
+            name: CANONICAL.into(),
+            is_host_scoped: false,
+            is_movable: false,
+            is_qualified: false,
+        }
+    }
+
+    pub(crate) fn is_canonical(&self) -> bool {
+        &*self.name == CANONICAL
+    }
+}
+
 /// Relations to the items of a list (or to one object).
 #[derive(Debug)]
 pub(crate) struct LinkRule {
@@ -174,10 +206,10 @@ impl TreeBuilder {
         Pick::Slots(paths.iter().map(|path| self.slot(&path.keys)).collect())
     }
 
-    /// A path that is folded to lower case: `.name | ascii_downcase`.
-    pub(crate) fn pick_lower_case(&mut self, paths: &[Path]) -> Pick {
+    /// A path that is folded to lower case: `.name | downcase`.
+    pub(crate) fn pick_lower_case(&mut self, paths: &[Path], letters: Letters) -> Pick {
         match self.pick_paths(paths, ReadDepth::Value) {
-            Pick::Slots(places) => Pick::LowerCase(places),
+            Pick::Slots(places) => Pick::LowerCase(places, letters),
             other => other,
         }
     }

@@ -68,6 +68,86 @@ fn a_fixed_address_keeps_its_path() {
 }
 
 #[test]
+fn a_batch_is_asked_by_canonical_ids_and_tells_who_is_absent() {
+    let network = example();
+    let base = network.base("").unwrap();
+    let query = network.query("users").unwrap();
+    let named = |id: &str| Identity {
+        canonical: Some(id.to_owned()),
+        ..subject()
+    };
+    let (ann, bob) = (named("u1"), named("u2"));
+    let plan = network
+        .request(&Ask {
+            query,
+            base: &base,
+            host: "gulls.example",
+            subjects: &[&ann, &bob],
+            page: Page::First,
+            authenticated: false,
+        })
+        .unwrap();
+    assert_eq!(plan.target, "/v2/users?ids=u1%2Cu2");
+    let reading = network.read(&Answer {
+        query,
+        base: &base,
+        host: "gulls.example",
+        subjects: &[(Key(1), &ann), (Key(2), &bob)],
+        page: Page::First,
+        url: &plan.url,
+        status: 200,
+        header: &|_| None,
+        body: br#"{"users":[{"id":"u2","name":"Bob"}]}"#,
+        walk: None,
+    });
+    assert_eq!(reading.objects[0].known_as, Some(Key(2)));
+    let absent = (
+        Key(1),
+        OutcomeCode::NotFound,
+        "absent from batch".to_owned(),
+    );
+    assert_eq!(reading.subject_outcomes, [absent]);
+}
+
+#[test]
+fn a_type_that_only_a_seed_names_needs_no_paths() {
+    let network = example();
+    let topic = network.seed("topic: Gulls & terns ", "").unwrap();
+    assert_eq!(topic.canonical.as_deref(), Some("Gulls & terns"));
+    let base = network.base("").unwrap();
+    let query = network.query("topic").unwrap();
+    let plan = network
+        .request(&Ask {
+            query,
+            base: &base,
+            host: "gulls.example",
+            subjects: &[&topic],
+            page: Page::First,
+            authenticated: false,
+        })
+        .unwrap();
+    assert_eq!(plan.target, "/v2/topics?title=Gulls+%26+terns");
+    let handle = network.seed("@Ann", "").unwrap();
+    assert_eq!(handle.alias("handle", ""), Some("ann"));
+}
+
+#[test]
+fn what_no_rule_reads_around_the_selects_is_found() {
+    let network = example();
+    let query = network.query("posts").unwrap();
+    let answer = serde_json::json!({
+        "took_ms": 3,
+        "page": {"number": 1},
+        "posts": [{"id": "p1", "mood": 1}],
+        "authors": [{"id": "u1", "is_followed": true}, {"id": "u2", "shoes": []}],
+    });
+    assert_eq!(
+        network.unmapped_answer(query, &answer),
+        [".authors[].shoes", ".page.number", ".posts[].mood"]
+    );
+}
+
+#[test]
 fn several_selects_and_expressions_are_read() {
     let network = example();
     let body = r#"{
@@ -99,7 +179,7 @@ fn several_selects_and_expressions_are_read() {
     let Some(Value::Object(Reference::Identity(parent))) = field(post, "reply_to") else {
         panic!("{post:?}")
     };
-    assert_eq!(parent.alias("number", ""), Some("17"));
+    assert_eq!(parent.canonical.as_deref(), Some("17"));
     assert_eq!(reading.links.len(), 1);
     let standings: Vec<Standing> = reading
         .objects

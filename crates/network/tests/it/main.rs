@@ -14,4 +14,6 @@ mod mastodon;
 mod problems;
 mod recordings;
 mod samples;
+mod seeds;
+mod signs;
 mod support;

@@ -2,7 +2,7 @@
 
 use crate::support::{HOST, Sent, base, field, mastodon, plan, subject};
 use kittiwake_model::{
-    Identity, Key, LimitTime, LinkTable, List, Name, OutcomeCode, Reference, Standing, Table,
+    Identity, Key, LimitTime, LinkTable, List, Name, OutcomeCode, Reference, Role, Standing, Table,
     Value, Walk,
 };
 use kittiwake_network::{Answer, Ask, AuthNeed, Page, RequestError, SeedError};
@@ -33,8 +33,6 @@ fn it_declares_what_a_crawl_needs() {
     for host in ["", "a/b", "a b", "x@y", "a?b"] {
         assert!(network.base(host).is_err(), "{host}");
     }
-    let names: Vec<&str> = network.robots().iter().map(|robot| &*robot.name).collect();
-    assert_eq!(names, ["relations", "profiles", "statuses"]);
     let relations = network.robot("relations").unwrap();
     let lists: Vec<_> = relations.steps.iter().map(|step| step.list).collect();
     assert_eq!(lists, [Some(List::Following), Some(List::Followers)]);
@@ -47,6 +45,104 @@ fn it_declares_what_a_crawl_needs() {
     assert_eq!(timeline.auth, AuthNeed::Optional);
     assert_eq!(network.digest().len(), 16);
     assert_eq!(network.verified_on(), "2026-11-15");
+}
+
+#[test]
+fn its_robots_say_what_they_need_skip_and_bring() {
+    let network = mastodon();
+    let names: Vec<&str> = network.robots().iter().map(|robot| &*robot.name).collect();
+    assert_eq!(
+        names,
+        [
+            "relations",
+            "profiles",
+            "statuses",
+            "tags",
+            "comments",
+            "reposts",
+            "likes",
+            "updates",
+            "hashtags",
+            "search",
+            "instance"
+        ]
+    );
+    for robot in network.robots() {
+        let lives_on_posts = &*robot.kind == "status";
+        let expected: &[Name] = if lives_on_posts {
+            &["statuses".into()]
+        } else {
+            &[]
+        };
+        assert_eq!(robot.needs, expected, "{}", robot.name);
+        assert_eq!(robot.is_optional, &*robot.name == "likes");
+        assert_eq!(robot.begins_visited, &*robot.name == "updates");
+    }
+    let robot = |name| network.robot(name).unwrap();
+    assert_eq!(
+        robot("comments").unless_zero.as_deref(),
+        Some("replies_count")
+    );
+    assert_eq!(
+        robot("reposts").unless_zero.as_deref(),
+        Some("reposts_count")
+    );
+    assert_eq!(robot("likes").unless_zero.as_deref(), Some("likes_count"));
+    assert_eq!(robot("reposts").repost_steps, 3);
+    assert_eq!(robot("comments").brings, [Role::Commenters]);
+    assert_eq!(robot("reposts").brings, [Role::Reposters]);
+    assert_eq!(robot("likes").brings, []);
+    assert_eq!(robot("hashtags").brings, [Role::Authors]);
+    assert_eq!(robot("search").brings, [Role::Authors]);
+}
+
+#[test]
+fn the_host_is_a_subject_that_is_known_by_its_address() {
+    let network = mastodon();
+    let host = network.host_identity("127.0.0.1:3000").unwrap();
+    assert_eq!(&*host.kind, "instance");
+    assert_eq!(host.canonical.as_deref(), Some("127.0.0.1:3000"));
+    assert!(host.aliases.is_empty());
+    // A server that calls itself otherwise is still the one that was asked.
+    let reading = Sent::ok("instance", br#"{"domain":"sky.example","title":"Sky"}"#).read(&network);
+    let [object] = reading.objects.as_slice() else {
+        panic!("{reading:?}")
+    };
+    assert_eq!(object.identity.canonical.as_deref(), Some(HOST));
+    assert_eq!(object.known_as, Some(Key(1)));
+    assert_eq!(
+        field(object, "domain"),
+        Some(&Value::Text("sky.example".into()))
+    );
+    for body in ["[]", "3", "\"x\"", "[{\"domain\":\"x\"}]"] {
+        let reading = Sent::ok("instance", body.as_bytes()).read(&network);
+        assert_eq!(reading.outcome, OutcomeCode::Malformed, "{body}");
+        assert!(reading.objects.is_empty());
+    }
+}
+
+#[test]
+fn tags_searches_and_the_host_are_asked_for_by_their_names() {
+    let network = mastodon();
+    let target = |query| plan(&network, query, Page::First, false).target;
+    assert_eq!(target("hashtag"), "/api/v1/timelines/tag/birds?limit=40");
+    assert_eq!(target("search"), "/api/v2/search?q=grey+gulls&limit=40");
+    assert_eq!(target("instance"), "/api/v2/instance");
+    assert_eq!(target("context"), "/api/v1/statuses/7/context");
+    assert_eq!(
+        target("reblogged_by"),
+        "/api/v1/statuses/7/reblogged_by?limit=80"
+    );
+    assert_eq!(
+        target("favourited_by"),
+        "/api/v1/statuses/7/favourited_by?limit=80"
+    );
+    assert_eq!(target("featured_tags"), "/api/v1/accounts/7/featured_tags");
+    let since = plan(&network, "hashtag", Page::Since("12"), false);
+    assert_eq!(
+        since.target,
+        "/api/v1/timelines/tag/birds?limit=40&min_id=12"
+    );
 }
 
 #[test]

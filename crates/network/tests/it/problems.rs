@@ -302,6 +302,131 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "[[robots]]\nname = \"profiles\"\nsubject = \"user\"\nsteps = [{ query = \"lookup\" }]\n\n[[robots]]",
         "there are two robots `profiles`",
     ),
+    (
+        "api.tiny.example\" }",
+        "api.tiny.example\", type = \"server\" }",
+        "tiny.toml:4:71: the type at `type` cannot be `server`; it is one of user",
+    ),
+    (
+        "api.tiny.example\" }",
+        "api.tiny.example\", type = \"user\" }",
+        "tiny.toml:4:71: a host is named by its address, and a `user` by what it answers; leave out `canonical` and `aliases` in [types.user]",
+    ),
+    (
+        "api.tiny.example\" }",
+        "api.tiny.example\", type = 3 }",
+        "tiny.toml:4:71: `type` in [host] must be a text, not 3; write for example",
+    ),
+    (
+        "steps = [{ query = \"lookup\" }]\n",
+        "steps = [{ query = \"lookup\" }]\nneeds = [\"posts\"]\n",
+        "tiny.toml:34:10: another robot cannot be `posts`; there is none in [robots]",
+    ),
+    (
+        "steps = [{ query = \"lookup\" }]\n",
+        "steps = [{ query = \"lookup\" }]\nneeds = [\"profiles\"]\n",
+        "tiny.toml:34:10: another robot cannot be `profiles`; there is none",
+    ),
+    (
+        "steps = [{ query = \"lookup\" }]\n",
+        "steps = [{ query = \"lookup\" }]\nneeds = [3]\n",
+        "tiny.toml:34:10: `needs` in [robots] must be a list of texts, not 3",
+    ),
+    (
+        "steps = [{ query = \"lookup\" }]\n",
+        "steps = [{ query = \"lookup\" }]\noptional = \"yes\"\n",
+        "tiny.toml:34:12: `optional` in [robots] must be true or false, not a text; write for example `optional = true`",
+    ),
+    (
+        "steps = [{ query = \"lookup\" }]\n",
+        "steps = [{ query = \"lookup\" }]\nunless_zero = \"followers\"\n",
+        "tiny.toml:34:15: a count of the subject cannot be `followers`; did you mean `followers_count`?",
+    ),
+    (
+        "steps = [{ query = \"lookup\" }]\n",
+        "steps = [{ query = \"lookup\" }]\nunless_zero = \"replies_count\"\n",
+        "tiny.toml:34:15: a count of the subject cannot be `replies_count`; it is one of followers_count, following_count, statuses_count",
+    ),
+    (
+        "steps = [{ query = \"lookup\" }]\n",
+        "steps = [{ query = \"lookup\" }]\nunless_zero = 0\n",
+        "tiny.toml:34:15: `unless_zero` in [robots] must be a text, not 0",
+    ),
+    (
+        "steps = [{ query = \"lookup\" }]\n",
+        "steps = [{ query = \"lookup\" }]\nbegins_visited = 1\n",
+        "tiny.toml:34:18: `begins_visited` in [robots] must be true or false, not 1",
+    ),
+    (
+        "steps = [{ query = \"lookup\" }]\n",
+        "steps = [{ query = \"lookup\" }]\nrepost_steps = 10\n",
+        "tiny.toml:34:16: `repost_steps` in [robots] must be a whole number from 0 to 9, not 10",
+    ),
+    (
+        "steps = [{ query = \"lookup\" }]\n",
+        "steps = [{ query = \"lookup\" }]\nrepost_steps = 1\n",
+        "tiny.toml:34:16: only posts are reposted; leave out `repost_steps`, or visit a type whose `table` is `statuses`",
+    ),
+    (
+        "steps = [{ query = \"lookup\" }]\n",
+        "steps = [{ query = \"lookup\" }]\nbrings = [\"friends\"]\n",
+        "tiny.toml:34:11: `brings` cannot be `friends`; it is one of commenters, reposters, likers, authors",
+    ),
+    (
+        "steps = [{ query = \"lookup\" }]\n",
+        "steps = [{ query = \"lookup\" }]\nbrings = [\"commenter\"]\n",
+        "`brings` cannot be `commenter`; did you mean `commenters`?",
+    ),
+    (
+        "steps = [{ query = \"lookup\" }]\n",
+        "steps = [{ query = \"lookup\" }]\nbrings = [\"authors\"]\n",
+        "tiny.toml:34:11: `authors` are brought by tags, searches and the like; leave it out",
+    ),
+    (
+        "steps = [{ query = \"lookup\" }]\n",
+        "steps = [{ query = \"lookup\" }]\nbrings = true\n",
+        "`brings` in [robots] must be a list of texts",
+    ),
+    (
+        "pattern = \"@{name}\"",
+        "pattern = \"@{name:any}!\"",
+        "tiny.toml:36:11: `{name:any}` cannot stand there in a pattern; write `{name}`, or, at the end of the pattern, `{name:any}`",
+    ),
+    (
+        "pattern = \"@{name}\"",
+        "pattern = \"@{name:lower}\"",
+        "tiny.toml:36:11: `{name:lower}` cannot stand there in a pattern",
+    ),
+    (
+        "value = \"{name}\"",
+        "value = \"{name:upper}\"",
+        "tiny.toml:39:9: `{name:upper}` cannot stand in a value; write `{name}`, or `{name:lower}` for lower case",
+    ),
+    (
+        "value = \"{name}\"",
+        "value = \"{name:any}\"",
+        "tiny.toml:39:9: `{name:any}` cannot stand in a value",
+    ),
+    (
+        "value = \"{name}\"",
+        "value = \"{nam:lower}\"",
+        "tiny.toml:39:9: the pattern has no placeholder `{nam}`; use the pattern's placeholders and `{host}`",
+    ),
+    (
+        "alias = \"handle\"",
+        "alias = \"canonicl\"",
+        "the alias of `user` cannot be `canonicl`; did you mean `canonical`?",
+    ),
+    (
+        "[queries.lookup]\n",
+        "[queries.lookup]\nignored = [{ path = \".took_ms\" }]\n",
+        "tiny.toml:22:12: [queries.lookup.ignored] has no `reason`",
+    ),
+    (
+        "[queries.lookup]\n",
+        "[queries.lookup]\nignored = [{ path = \".a | .b\", reason = \"x\" }]\n",
+        "`.a | .b` is no plain path",
+    ),
 ];
 
 #[test]
@@ -319,6 +444,143 @@ fn every_mistake_is_named_with_its_place_and_a_remedy() {
             assert!(line.contains("; "), "{line}");
         }
     }
+}
+
+/// The small definition with one more type, query and robot.
+fn with(more: &str) -> String {
+    format!("{SOUND}\n{more}")
+}
+
+const POSTS: &str = r#"
+[types.post]
+table = "statuses"
+aliases.number = ".number"
+
+[queries.posts]
+subject = "user"
+path = "/users/{canonical}/posts"
+
+[[queries.posts.selects]]
+at = ".posts[]"
+as = "post"
+
+[queries.replies]
+subject = "post"
+path = "/posts/{number}/replies"
+
+[[queries.replies.selects]]
+at = ".posts[]"
+as = "post"
+
+[[robots]]
+name = "posts"
+subject = "user"
+steps = [{ query = "posts" }]
+"#;
+
+#[test]
+fn robots_that_need_one_another_are_reported() {
+    let robot = |name: &str, needs: &str| {
+        format!(
+            "[[robots]]\nname = \"{name}\"\nsubject = \"post\"\nsteps = [{{ query = \"replies\" }}]\nneeds = [{needs}]\n"
+        )
+    };
+    let sound = format!(
+        "{POSTS}{}{}",
+        robot("replies", "\"deeper\", \"posts\""),
+        robot("deeper", "\"posts\"")
+    );
+    assert_eq!(problems(&with(&sound)), "none");
+    let circle = format!(
+        "{POSTS}{}{}{}",
+        robot("a", "\"b\""),
+        robot("b", "\"posts\", \"c\""),
+        robot("c", "\"a\"")
+    );
+    let found = problems(&with(&circle));
+    let lines: Vec<&str> = found.lines().collect();
+    assert_eq!(lines.len(), 3, "{found}");
+    assert!(
+        lines[0].starts_with("tiny.toml:75:9: the robot `a` needs itself by way of others; leave"),
+        "{found}"
+    );
+}
+
+#[test]
+fn keys_of_robots_of_posts_are_sound() {
+    let robot = r#"
+[[robots]]
+name = "replies"
+subject = "post"
+steps = [{ query = "replies" }]
+needs = ["posts"]
+optional = true
+unless_zero = "replies_count"
+begins_visited = true
+repost_steps = 9
+brings = ["likers", "commenters", "likers"]
+"#;
+    assert_eq!(problems(&with(&format!("{POSTS}{robot}"))), "none");
+}
+
+#[test]
+fn a_seed_without_an_alias_needs_a_canonical_id() {
+    let sound = SOUND.replace("alias = \"handle\"\n", "");
+    assert_eq!(problems(&sound), "none");
+    let network = Network::parse("tiny.toml", &sound).unwrap();
+    let identity = network.seed("@ann", "").unwrap();
+    assert_eq!(identity.canonical.as_deref(), Some("ann"));
+    let seed = "[[seeds]]\npattern = \"post:{n}\"\ntype = \"post\"\nvalue = \"{n}\"\n";
+    let found = problems(&with(&format!("{POSTS}{seed}")));
+    assert_eq!(
+        found,
+        "tiny.toml:71:1: [seeds] has no `alias`; write for example `alias = \"number\"`"
+    );
+}
+
+#[test]
+fn a_type_that_nothing_names_is_read_only_where_it_was_asked_for() {
+    let hunt = |select: &str, more: &str| {
+        with(&format!(
+            "[types.hunt]\nfields.card.size = {{ path = \".size\", kind = \"int\" }}\n\n\
+             [queries.hunt]\nsubject = \"hunt\"\npath = \"/hunts/{{canonical}}\"\n{more}\n\
+             [[queries.hunt.selects]]\n{select}\n\n\
+             [[seeds]]\npattern = \"hunt:{{words:any}}\"\ntype = \"hunt\"\nvalue = \"{{words}}\"\n"
+        ))
+    };
+    let sound = hunt("at = \".hunt\"\nas = \"hunt\"\nis_subject = true", "");
+    assert_eq!(problems(&sound), "none");
+    let nameless = "nothing in an answer names a `hunt`; write `canonical = \".id\"`, or an alias, in [types.hunt]";
+    for (select, more) in [
+        ("at = \".hunt\"\nas = \"hunt\"", ""),
+        ("at = \".hunts[]\"\nas = \"hunt\"\nis_subject = true", ""),
+        (
+            "at = \".hunt\"\nas = \"hunt\"\nis_subject = true",
+            "batch = { parameter = \"id\", alias = \"canonical\", max = 9 }",
+        ),
+    ] {
+        let found = problems(&hunt(select, more));
+        assert_eq!(found, format!("tiny.toml:55:6: {nameless}"), "{select}");
+    }
+    let found = problems(&hunt(
+        "at = \".user\"\nas = \"user\"\nis_subject = true",
+        "",
+    ));
+    assert_eq!(
+        found,
+        "tiny.toml:55:6: what was asked for is a `hunt`, not a `user`; write `as = \"hunt\"`, or leave out `is_subject`"
+    );
+    let field = sound.replace(
+        "mood = { path = \".mood\", kind = \"text\" }",
+        "hunt = { path = \".hunt\", type = \"hunt\" }",
+    );
+    assert_eq!(problems(&field), format!("tiny.toml:19:33: {nameless}"));
+    // A shape of a type that is otherwise named has to name it too.
+    let shape = SOUND.replace(
+        "[types.user.fields.card]",
+        "[types.user.shapes.bare]\nfields.card.display_name = \".n\"\n\n[types.user.fields.card]",
+    );
+    assert!(problems(&shape).contains("nothing names a `user`; write `canonical = \".id\"`"));
 }
 
 #[test]

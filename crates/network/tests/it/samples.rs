@@ -22,6 +22,11 @@ fn samples_are_read_as_expected() {
         let query = stem.split('-').next().unwrap();
         let body = std::fs::read(&path).unwrap();
         let reading = render(&Sent::ok(query, &body).read(&network));
+        // One sample holds half a surrogate pair, which no document tree can.
+        if let Ok(answer) = serde_json::from_slice(&body) {
+            let unmapped = network.unmapped_answer(network.query(query).unwrap(), &answer);
+            assert!(unmapped.is_empty(), "{name}: {unmapped:?}");
+        }
         let expected_path = folder.join(format!("{stem}.expected.json"));
         if update {
             let text = serde_json::to_string_pretty(&reading).unwrap();
@@ -32,7 +37,7 @@ fn samples_are_read_as_expected() {
         assert_eq!(reading, expected, "{name}");
         checked += 1;
     }
-    assert!(checked >= 4);
+    assert!(checked >= 13);
 }
 
 fn render(reading: &Reading) -> Value {

@@ -35,6 +35,17 @@ pub(crate) fn subject(kind: &str, id: &str) -> Identity {
     }
 }
 
+/// What a query about this type is asked about: the object 7, or what can only be named by a seed
+/// or by the host.
+pub(crate) fn asked_about(network: &Network, kind: &str) -> Identity {
+    match kind {
+        "tag" => network.seed("#Birds", HOST).unwrap(),
+        "search" => network.seed("search:grey gulls", HOST).unwrap(),
+        "instance" => network.host_identity(HOST).unwrap(),
+        _ => subject(kind, "7"),
+    }
+}
+
 pub(crate) fn plan(
     network: &Network,
     query: &str,
@@ -42,7 +53,7 @@ pub(crate) fn plan(
     authenticated: bool,
 ) -> RequestPlan {
     let query = network.query(query).unwrap();
-    let identity = subject(&query.kind, "7");
+    let identity = asked_about(network, &query.kind);
     let ask = Ask {
         query,
         base: &base(),
@@ -54,7 +65,7 @@ pub(crate) fn plan(
     network.request(&ask).unwrap()
 }
 
-/// An answer to a query about the object 7 (key 1).
+/// An answer to a query about the object 7, or the like (key 1).
 pub(crate) struct Sent<'a> {
     pub(crate) query: &'a str,
     pub(crate) page: Page<'a>,
@@ -76,7 +87,7 @@ impl<'a> Sent<'a> {
 
     pub(crate) fn read(&self, network: &Network) -> Reading {
         let query = network.query(self.query).unwrap();
-        let identity = subject(&query.kind, "7");
+        let identity = asked_about(network, &query.kind);
         let base = base();
         let url = plan(network, self.query, self.page, false).url;
         network.read(&Answer {
