@@ -17,3 +17,4 @@ mod servers;
 mod settings;
 mod support;
 mod truth;
+mod tutorial;
