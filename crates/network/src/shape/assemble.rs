@@ -141,9 +141,6 @@ impl<'n, 'de> Reader<'n, 'de> {
 
     /// Who it is; `None` (and counted) when nothing usable says so.
     fn identity(&mut self, shape: &'n Shape, slots: &Slots<'de>) -> Option<Identity> {
-        if shape.is_nameless() {
-            return self.subject.cloned();
-        }
         let mut canonical = None;
         if let Some(pick) = &shape.canonical
             && let Some(raw) = self.pick(pick, slots)
@@ -173,10 +170,19 @@ impl<'n, 'de> Reader<'n, 'de> {
             aliases,
         };
         if identity.is_anonymous() {
-            self.mended += 1;
-            return None;
+            return self.unnamed(shape);
         }
         Some(identity)
+    }
+
+    /// What says nothing of who it is: the subject, if its type never does.
+    #[cold]
+    fn unnamed(&mut self, shape: &'n Shape) -> Option<Identity> {
+        if shape.is_nameless() {
+            return self.subject.cloned();
+        }
+        self.mended += 1;
+        None
     }
 
     fn alias(&self, rule: &AliasRule, id: String) -> Alias {

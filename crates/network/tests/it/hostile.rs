@@ -311,7 +311,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_survived(body in prop::collection::vec(any::<u8>(), 0..200), status in 100_u16..600) {
-        for query in ["timeline", "profile", "profiles", "followers"] {
+        for query in ["timeline", "profile", "profiles", "followers", "context", "search", "instance", "hashtag"] {
             let mut sent = Sent::ok(query, &body);
             sent.status = status;
             sent.read(&NETWORK);
