@@ -126,7 +126,7 @@ impl Reader<'_> {
     fn mend(&self, change: &str, place: &str) {
         let lines = |sign: char| -> String {
             let marked = change.lines().filter_map(|line| line.strip_prefix(sign));
-            marked.map(|line| format!("{line}\n")).collect()
+            marked.flat_map(|line| [line, "\n"]).collect()
         };
         let (old, new) = (lines('-'), lines('+'));
         let definition = self.definition();
