@@ -11,21 +11,27 @@
 )]
 
 mod build;
+mod conversations;
 mod crawl;
 mod depth;
 mod identity;
 mod keys;
 mod objects;
+mod posts;
 mod reach;
 mod standing;
+mod sweeps;
 
+pub use conversations::*;
 pub use crawl::*;
 pub use depth::*;
 pub use identity::*;
 pub use keys::*;
 pub use objects::*;
+pub use posts::*;
 pub use reach::*;
 pub use standing::*;
+pub use sweeps::*;
 
 use crate::{Store, StoreError, StoreFuture};
 
@@ -85,6 +91,26 @@ macro_rules! store_suite {
             new_robots_get_their_rows,
             discoveries_without_rules_are_filed_later,
             a_shorter_path_reopens,
+            a_post_is_filed_when_its_author_is_within_reach,
+            a_post_that_was_named_itself_takes_the_lesser_depth,
+            a_post_with_nothing_to_ask_for_is_not_filed,
+            users_are_left_out_when_there_is_nothing_to_ask_for,
+            an_authors_posts_are_filed_in_bounded_steps,
+            people_come_in_by_what_they_do_with_posts,
+            reposts_of_reposts_are_filed_so_many_steps,
+            who_opted_out_is_known_with_the_task,
+            a_reply_has_a_row_among_the_comments,
+            a_circle_of_replies_has_no_beginning,
+            comments_that_are_no_posts_stand_beside_replies,
+            merged_posts_have_one_conversation,
+            conversations_follow_the_newest_observations,
+            a_relation_that_a_whole_walk_did_not_show_has_vanished,
+            what_proves_nothing_sweeps_nothing,
+            a_newer_walk_takes_the_place_of_an_older_sweep,
+            a_relation_that_reappears_is_restored,
+            a_vanished_relation_still_hands_depths_on,
+            a_merge_in_the_middle_of_a_sweep_misses_nobody,
+            sweeps_equal_a_plain_comparison,
             reach_equals_a_plain_computation,
             rules_that_grow_reach_what_they_would_have_from_the_start,
             spells_open_and_close,

@@ -15,7 +15,7 @@ use std::time::Duration;
 const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const BUSY_WAIT: Duration = Duration::from_secs(10);
 /// How often and how long a crawl waits for somebody who only looks at its lock.
-const LOOKS_MAX: usize = 5;
+const LOOKS_MAX: usize = 25;
 const LOOK_WAIT: Duration = Duration::from_millis(20);
 /// Prepared statements that a connection keeps: all of ours fit.
 const STATEMENTS_MAX: usize = 256;

@@ -41,9 +41,17 @@ impl Work<'_, '_> {
         let subject = self.followed(sweep.subject);
         self.kind_of(subject)?;
         let list = sweep.walk.list;
-        // A list that shows nobody though the profile counts some is hidden and proves nothing:
-        // then somebody whom the walk did show is looked for first.
-        let is_proved = !self.counts_some(subject, list)?;
+        // A list that shows nobody though the profile counts some is hidden and proves nothing.
+        let is_proved = if self.counts_some(subject, list)? {
+            match self.items_shown(subject, sweep)? {
+                Some(0) => return Ok(()),
+                Some(_) => true,
+                // No cursor tells: somebody whom the walk did show is looked for first.
+                None => false,
+            }
+        } else {
+            true
+        };
         self.execute(
             "INSERT INTO sweeps(subject, list, walk, started_us, proved, after)
              VALUES (?1, ?2, ?3, ?4, ?5, 0)
@@ -60,6 +68,21 @@ impl Work<'_, '_> {
         )?;
         self.memory.has_sweeps = true;
         Ok(())
+    }
+
+    /// How many items the walk has shown, by its cursor.
+    fn items_shown(&self, subject: i64, sweep: &Sweep) -> Result<Option<i64>, StoreError> {
+        let items = self
+            .connection
+            .prepare_cached(
+                "SELECT max(items) FROM cursors
+                 WHERE subject = ?1 AND walk = ?2 AND started_us = ?3",
+            )?
+            .query_row(
+                params![subject, sweep.walk.number, sweep.started.0],
+                |row| row.get(0),
+            )?;
+        Ok(items)
     }
 
     fn counts_some(&self, subject: i64, list: List) -> Result<bool, StoreError> {

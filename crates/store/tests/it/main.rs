@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
+mod control;
 mod disk_full;
 mod documentation;
 mod files;
