@@ -132,7 +132,7 @@ pub(crate) fn ending(report: &CrawlReport, seconds: f64) -> String {
     }
     let _ = writeln!(
         text,
-        "{} calls in {seconds:.1} s, {} limits broken",
+        "{} calls in {seconds:.1} s, {} of them refused for a limit",
         report.calls, report.violations
     );
     for budget in &report.budgets {

@@ -401,6 +401,7 @@ fn failure(error: &FetchError) -> (Reading, bool) {
         FetchErrorKind::Transient => (Reading::of(OutcomeCode::Transient, reason), false),
         FetchErrorKind::TooLarge => (Reading::of(OutcomeCode::TooMuchData, reason), false),
         FetchErrorKind::AddressRefused => (Reading::of(OutcomeCode::Forbidden, reason), false),
+        FetchErrorKind::Unreadable => (Reading::of(OutcomeCode::Malformed, reason), false),
         FetchErrorKind::Invalid => (Reading::of(OutcomeCode::BadRequest, reason), false),
     }
 }

@@ -76,7 +76,9 @@ pub enum FetchErrorKind {
     AddressRefused,
     /// Body or headers above the limit: asking again gives the same.
     TooLarge,
-    /// Our request or the host's answer makes no sense: asking again gives the same.
+    /// The answer cannot be read; whether the next can is not known.
+    Unreadable,
+    /// Our request makes no sense: asking again gives the same.
     Invalid,
 }
 
@@ -91,9 +93,8 @@ impl FetchError {
             }
             Self::AddressRefused { .. } => FetchErrorKind::AddressRefused,
             Self::BodyTooLarge { .. } | Self::HeadersTooLarge { .. } => FetchErrorKind::TooLarge,
-            Self::NotHttp { .. }
-            | Self::BadEncoding { .. }
-            | Self::InvalidUrl { .. }
+            Self::NotHttp { .. } | Self::BadEncoding { .. } => FetchErrorKind::Unreadable,
+            Self::InvalidUrl { .. }
             | Self::InvalidHeader { .. }
             | Self::Setup { .. } => FetchErrorKind::Invalid,
         }

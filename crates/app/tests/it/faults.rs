@@ -22,7 +22,7 @@ impl World {
     /// A small frozen world with strict limits whose windows pass in half a second.
     fn with_faults(faults: &str, users: &str) -> Self {
         let folder = Folder::new();
-        let fixed = "--seed 5 --speed 0 --limits strict --limit-speed 600";
+        let fixed = "--seed 5 --speed 0 --limits strict --limit-speed 600 --stall-ms 50";
         let mut arguments: Vec<&str> = fixed.split(' ').collect();
         arguments.extend(["--users", users, "--faults", faults]);
         let sim = Sim::start(&folder, &arguments);
@@ -89,7 +89,7 @@ fn faults_in_passing_leave_no_trace_in_the_rows() {
 
 #[test]
 fn a_hostile_network_takes_only_what_its_log_says() {
-    let world = World::with_faults("hostile", "150");
+    let world = World::with_faults("hostile", "100");
     let seed = world.truth.seed();
     let memory_kib = world.crawl(plan(&seed));
     let faults = world.faults();

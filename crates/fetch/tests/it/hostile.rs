@@ -145,7 +145,7 @@ async fn a_body_that_is_not_what_its_encoding_says_is_invalid() {
     let middle = corrupt.len() / 2;
     corrupt[middle..middle + 20].fill(0xff);
     let error = fetch_of(gzip_answer(&corrupt)).await.unwrap_err();
-    assert_eq!(error.kind(), FetchErrorKind::Invalid, "{error}");
+    assert_eq!(error.kind(), FetchErrorKind::Unreadable, "{error}");
 }
 
 #[tokio::test]
@@ -172,7 +172,7 @@ async fn garbage_is_not_http() {
             matches!(error, FetchError::NotHttp { .. }),
             "{garbage:?}: {error}"
         );
-        assert_eq!(error.kind(), FetchErrorKind::Invalid);
+        assert_eq!(error.kind(), FetchErrorKind::Unreadable);
     }
 }
 

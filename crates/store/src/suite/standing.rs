@@ -53,7 +53,13 @@ pub async fn spells_open_and_close(make: Make<'_>) {
         select(&*store, sql).await,
         spells(&[first, ("deactivated", "30", None)])
     );
-    tell(&*store, 40, alice, OutcomeCode::Empty).await;
+    // An empty list is what networks show of those who are gone, too.
+    tell(&*store, 39, alice, OutcomeCode::Empty).await;
+    assert_eq!(
+        select(&*store, sql).await,
+        spells(&[first, ("deactivated", "30", None)])
+    );
+    tell(&*store, 40, alice, OutcomeCode::Ok).await;
     let second = ("deactivated", "30", Some("40"));
     assert_eq!(select(&*store, sql).await, spells(&[first, second]));
     // An answer that comes in late tells of a spell that is over.
