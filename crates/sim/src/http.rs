@@ -7,22 +7,20 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 
 use crate::Limits;
 use crate::clock::Clock;
-use crate::faults::{
-    Disturbance, FaultLog, FaultState, Happened, Kind, Strike, Told, Withdrew, script,
-};
+use crate::faults::{FaultLog, FaultState, Kind, Told, script};
 use crate::ledger::{Asked, Entered, Ledger};
 use crate::limits::{Caller, Limiter, RateHeaders, Verdict};
-use crate::mastodon::{AccountCache, Answer, Asking, Params, Problem, Renderer, Route, is_paging};
+use crate::mastodon::{AccountCache, Answer, Problem, Route, is_paging};
 use crate::probe;
+use crate::question::{Question, Reply};
 use crate::wire::{Ending, Peer, Script};
-use crate::world::{Moment, World};
+use crate::world::World;
 
 /// Longer tokens are no tokens.
 const TOKEN_LENGTH_MAX: usize = 256;
@@ -71,11 +69,11 @@ async fn handle(
         return probe::handle(shared, &request.uri).await;
     }
     let (caller, is_token_valid) = caller(&request.headers, peer.address);
-    let mut question = Question::read(&request, &caller);
+    let mut question = Question::read(&request, matches!(caller, Caller::Token { .. }));
     if question.route == Route::Loop && shared.faults.is_off() {
         question.route = Route::Unknown;
     }
-    let asked = question.asked(&caller);
+    let asked = question.asked(credential(&caller));
     let (verdict, entered) = count(&shared, &caller, is_paging(&question.params), asked);
     let problem = if verdict.refused_by.is_some() {
         Some(Problem::TooManyRequests)
@@ -85,7 +83,7 @@ async fn handle(
         Some(Problem::InvalidToken)
     };
     let disturbance = match problem {
-        None if question.route != Route::Loop => {
+        None if !matches!(question.route, Route::Loop | Route::Unknown) => {
             shared.faults.disturb(&question.target, &question.params)
         }
         _ => None,
@@ -95,158 +93,14 @@ async fn handle(
     }
     let reply = match problem {
         Some(problem) => problem.into(),
-        None => answer(&shared, &question, disturbance).await,
+        None => question.reply(&shared, disturbance).await,
     };
-    finish(
-        &shared,
-        &question,
-        reply,
-        &Sending {
-            verdict,
-            entered,
-            peer,
-        },
-    )
-}
-
-/// What the world is asked.
-#[derive(Debug, Clone)]
-struct Question {
-    route: Route,
-    params: Params,
-    /// Path and query exactly as sent.
-    target: String,
-    host: String,
-    /// Scheme, host and path, for the links to other pages.
-    url: String,
-    is_signed_in: bool,
-}
-
-impl Question {
-    fn read(request: &Parts, caller: &Caller) -> Self {
-        let params = Params::read(request.uri.query().unwrap_or_default());
-        let route = if request.method == Method::GET {
-            Route::read(request.uri.path(), &params)
-        } else {
-            Route::Unknown
-        };
-        let target = request.uri.path_and_query();
-        let host = request.headers.get(HOST);
-        let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
-        Self {
-            route,
-            params,
-            target: target.map_or_else(String::new, ToString::to_string),
-            url: format!("http://{host}{}", request.uri.path()),
-            host: host.to_owned(),
-            is_signed_in: matches!(caller, Caller::Token { .. }),
-        }
-    }
-
-    fn asked(&self, caller: &Caller) -> Asked {
-        Asked {
-            query: self.route.query(),
-            subject: self.route.subject(),
-            cursor: self.params.cursor(),
-            target: self.target.clone(),
-            credential: credential(caller),
-        }
-    }
-
-    fn answer(&self, shared: &Shared, disturbance: Option<Disturbance>) -> Reply {
-        let now_us = shared.clock.world().micros();
-        let withdrawn = shared.faults.withdrawn();
-        let renderer = Renderer {
-            world: &shared.world,
-            accounts: &shared.accounts,
-            now: Moment::new(now_us, &withdrawn),
-            is_signed_in: self.is_signed_in,
-        };
-        let asking = Asking {
-            route: &self.route,
-            params: &self.params,
-            url: &self.url,
-            spoil: None,
-        };
-        let spoil = match disturbance {
-            Some(Disturbance::Transport(kind)) => {
-                return Reply {
-                    answer: renderer.answer(asking),
-                    broken: Some(kind),
-                    strike: None,
-                };
-            }
-            Some(Disturbance::Spoil(spoil)) => Some(spoil),
-            None => None,
-        };
-        let Some(strike) = shared.faults.strike(&renderer, asking) else {
-            return renderer.answer(Asking { spoil, ..asking }).into();
-        };
-        let answer = if strike.is_after_answer {
-            let answer = renderer.answer(asking);
-            shared.faults.apply(&strike, now_us);
-            answer
-        } else {
-            shared.faults.apply(&strike, now_us);
-            let withdrawn = shared.faults.withdrawn();
-            let now = Moment::new(now_us, &withdrawn);
-            Renderer { now, ..renderer }.answer(asking)
-        };
-        Reply {
-            answer,
-            broken: None,
-            strike: Some(strike),
-        }
-    }
-
-    fn happened(&self, kind: Kind, withdrew: Option<Withdrew>) -> Happened {
-        Happened {
-            kind,
-            target: self.target.clone(),
-            subject: self.route.subject(),
-            withdrew,
-        }
-    }
-}
-
-/// An answer and what goes wrong with it.
-#[derive(Debug)]
-struct Reply {
-    answer: Answer,
-    /// The transport fault it meets.
-    broken: Option<Kind>,
-    strike: Option<Strike>,
-}
-
-impl From<Answer> for Reply {
-    fn from(answer: Answer) -> Self {
-        Self {
-            answer,
-            broken: None,
-            strike: None,
-        }
-    }
-}
-
-impl From<Problem> for Reply {
-    fn from(problem: Problem) -> Self {
-        Answer::from(problem).into()
-    }
-}
-
-async fn answer(
-    shared: &Arc<Shared>,
-    question: &Question,
-    disturbance: Option<Disturbance>,
-) -> Reply {
-    if !question.route.is_wide() {
-        return question.answer(shared, disturbance);
-    }
-    // Long work: the requests of others must not wait behind it.
-    let (shared, question) = (Arc::clone(shared), question.clone());
-    tokio::task::spawn_blocking(move || question.answer(&shared, disturbance))
-        .await
-        .unwrap_or_else(|_| Problem::Broken.into())
+    let sending = Sending {
+        verdict,
+        entered,
+        peer,
+    };
+    finish(&shared, &question, reply, &sending)
 }
 
 /// How an answer gets to its caller.
@@ -275,11 +129,11 @@ fn finish(shared: &Shared, question: &Question, reply: Reply, sending: &Sending)
             stall: shared.stall,
             seed: shared.seed,
         };
-        (kind, script(kind, told))
+        script(kind, told)
     });
     let status = scripted
         .as_ref()
-        .map_or(answer.status, |(_, (_, status))| *status);
+        .map_or(answer.status, |(_, status)| *status);
     let happened = match (broken, answer.spoilt, strike) {
         (Some(kind), _, _) => Some(question.happened(kind, None)),
         (_, _, Some(strike)) => Some(question.happened(strike.kind, Some(strike.withdrew))),
@@ -289,7 +143,7 @@ fn finish(shared: &Shared, question: &Question, reply: Reply, sending: &Sending)
     let kind = match &happened {
         Some(happened) => Some(happened.kind),
         // Whoever walks in a loop still meets the one fault that led there.
-        None => (answer.location.is_some()).then_some(Kind::RedirectLoop),
+        None => (question.route == Route::Loop).then_some(Kind::RedirectLoop),
     };
     let mut books = shared.books();
     books.ledger.answered(sending.entered, status, kind);
@@ -298,7 +152,7 @@ fn finish(shared: &Shared, question: &Question, reply: Reply, sending: &Sending)
     }
     drop(books);
     match scripted {
-        Some((_, (script, _))) => stand_in(&sending.peer, script),
+        Some((script, _)) => stand_in(&sending.peer, script),
         None => respond(answer, headers),
     }
 }

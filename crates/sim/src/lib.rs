@@ -12,7 +12,7 @@
 //! - `limits.rs`, `ledger.rs`: what is counted and written down
 //! - `faults/`, `wire.rs`: what goes wrong on purpose, and the connections that let it
 //! - `truth.rs`, `probe.rs`: the ground truth and the ledger under `/_sim`
-//! - `clock.rs`, `http.rs`, `server.rs`: the edge, the only part with sockets and a clock
+//! - `clock.rs`, `http.rs`, `question.rs`, `server.rs`: the edge, the only part with sockets and a clock
 
 mod clock;
 mod config;
@@ -23,6 +23,7 @@ mod ledger;
 mod limits;
 mod mastodon;
 mod probe;
+mod question;
 mod server;
 mod truth;
 mod wire;

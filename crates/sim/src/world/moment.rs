@@ -84,3 +84,91 @@ impl Withdrawn {
         self.users.len() + self.posts.len() + self.follows.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::World;
+    use super::super::posts::{Link, Post};
+    use super::*;
+
+    const AT_US: i64 = 1_790_000_000_000_000;
+    const BEFORE: Moment<'static> = Moment::undisturbed(AT_US);
+
+    fn world() -> World {
+        World::new(3, 400, AT_US).unwrap()
+    }
+
+    #[test]
+    fn a_banned_user_is_in_nobodys_lists_from_then_on() {
+        let world = world();
+        let user = world.seed_users(BEFORE).next().unwrap();
+        let mut withdrawn = Withdrawn::default();
+        withdrawn.ban(user, Standing::Suspended, AT_US);
+        let now = Moment::new(AT_US, &withdrawn);
+        assert_eq!(world.standing(user, now), Standing::Suspended);
+        assert!(world.timeline_up(user, now, 0).next().is_none());
+        let followers = world.followers_at(user, BEFORE);
+        assert!(!followers.is_empty());
+        for edge in followers {
+            let following = world.following_at(edge.source, now);
+            assert!(following.iter().all(|edge| edge.target != user));
+        }
+        let earlier = Moment::new(AT_US - 1, &withdrawn);
+        assert!(world.is_active(user, earlier));
+        assert_ne!(now.version(), BEFORE.version());
+    }
+
+    #[test]
+    fn a_withdrawn_follow_is_missing_at_both_ends_and_nothing_else_is() {
+        let world = world();
+        let user = world.seed_users(BEFORE).next().unwrap();
+        let edge = world.followers_at(user, BEFORE)[0];
+        let mut withdrawn = Withdrawn::default();
+        withdrawn.withdraw_follow(edge.id, AT_US);
+        let now = Moment::new(AT_US, &withdrawn);
+        for (old, new) in [
+            (
+                world.followers_at(user, BEFORE),
+                world.followers_at(user, now),
+            ),
+            (
+                world.following_at(edge.source, BEFORE),
+                world.following_at(edge.source, now),
+            ),
+        ] {
+            assert!(old.contains(&edge) && !new.contains(&edge));
+            assert_eq!(old.len(), new.len() + 1);
+        }
+    }
+
+    #[test]
+    fn a_withdrawn_post_goes_with_its_reposts_likes_and_place_in_the_thread() {
+        let world = world();
+        let posts = || (0..400).flat_map(|user| world.timeline_up(user, BEFORE, 0));
+        let repost = posts().find(Post::is_repost).unwrap();
+        let Link::Repost(target) = repost.link else {
+            panic!("a repost repeats something");
+        };
+        let answer = posts()
+            .find(|post| {
+                matches!(post.link, Link::Reply(_)) && world.parent(post, BEFORE).is_some()
+            })
+            .unwrap();
+        let parent = world.parent(&answer, BEFORE).unwrap();
+        let mut withdrawn = Withdrawn::default();
+        withdrawn.withdraw_post(target.id(), AT_US);
+        withdrawn.withdraw_post(parent.id(), AT_US);
+        let now = Moment::new(AT_US, &withdrawn);
+        assert!(world.visible_post(target.id(), now).is_none());
+        assert!(!world.is_visible(&repost, now));
+        assert!(world.is_visible(&answer, now));
+        assert_eq!(world.parent(&answer, now), None);
+        let liked = |moment| {
+            (0..400)
+                .flat_map(|user| world.liked_by(user, moment))
+                .filter(|(_, _, liked)| liked.id() == target.id())
+                .count()
+        };
+        assert_eq!(liked(now), 0);
+    }
+}

@@ -1,0 +1,153 @@
+//! One question to the world, and the reply to it with all that goes wrong.
+
+use std::sync::Arc;
+
+use axum::http::Method;
+use axum::http::header::HOST;
+use axum::http::request::Parts;
+
+use crate::faults::{Disturbance, Happened, Kind, Strike, Withdrew};
+use crate::http::Shared;
+use crate::ledger::Asked;
+use crate::mastodon::{Answer, Asking, Params, Problem, Renderer, Route};
+use crate::world::Moment;
+
+/// What the world is asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(crate) route: Route,
+    pub(crate) params: Params,
+    /// Path and query exactly as sent.
+    pub(crate) target: String,
+    pub(crate) host: String,
+    /// Scheme, host and path, for the links to other pages.
+    url: String,
+    is_signed_in: bool,
+}
+
+impl Question {
+    pub(crate) fn read(request: &Parts, is_signed_in: bool) -> Self {
+        let params = Params::read(request.uri.query().unwrap_or_default());
+        let route = if request.method == Method::GET {
+            Route::read(request.uri.path(), &params)
+        } else {
+            Route::Unknown
+        };
+        let target = request.uri.path_and_query();
+        let host = request.headers.get(HOST);
+        let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+        Self {
+            route,
+            params,
+            target: target.map_or_else(String::new, ToString::to_string),
+            url: format!("http://{host}{}", request.uri.path()),
+            host: host.to_owned(),
+            is_signed_in,
+        }
+    }
+
+    pub(crate) fn asked(&self, credential: String) -> Asked {
+        Asked {
+            query: self.route.query(),
+            subject: self.route.subject(),
+            cursor: self.params.cursor(),
+            target: self.target.clone(),
+            credential,
+        }
+    }
+
+    pub(crate) async fn reply(
+        &self,
+        shared: &Arc<Shared>,
+        disturbance: Option<Disturbance>,
+    ) -> Reply {
+        if !self.route.is_wide() {
+            return self.answer(shared, disturbance);
+        }
+        // Long work: the requests of others must not wait behind it.
+        let (shared, question) = (Arc::clone(shared), self.clone());
+        tokio::task::spawn_blocking(move || question.answer(&shared, disturbance))
+            .await
+            .unwrap_or_else(|_| Problem::Broken.into())
+    }
+
+    fn answer(&self, shared: &Shared, disturbance: Option<Disturbance>) -> Reply {
+        let now_us = shared.clock.world().micros();
+        let withdrawn = shared.faults.withdrawn();
+        let renderer = Renderer {
+            world: &shared.world,
+            accounts: &shared.accounts,
+            now: Moment::new(now_us, &withdrawn),
+            is_signed_in: self.is_signed_in,
+        };
+        let asking = Asking {
+            route: &self.route,
+            params: &self.params,
+            url: &self.url,
+            spoil: None,
+        };
+        let spoil = match disturbance {
+            Some(Disturbance::Transport(kind)) => {
+                return Reply {
+                    answer: renderer.answer(asking),
+                    broken: Some(kind),
+                    strike: None,
+                };
+            }
+            Some(Disturbance::Spoil(spoil)) => Some(spoil),
+            None => None,
+        };
+        let Some(strike) = shared.faults.strike(&renderer, asking) else {
+            return renderer.answer(Asking { spoil, ..asking }).into();
+        };
+        let answer = if strike.is_after_answer {
+            let answer = renderer.answer(asking);
+            shared.faults.apply(&strike, now_us);
+            answer
+        } else {
+            shared.faults.apply(&strike, now_us);
+            let withdrawn = shared.faults.withdrawn();
+            let now = Moment::new(now_us, &withdrawn);
+            Renderer { now, ..renderer }.answer(asking)
+        };
+        Reply {
+            answer,
+            broken: None,
+            strike: Some(strike),
+        }
+    }
+
+    pub(crate) fn happened(&self, kind: Kind, withdrew: Option<Withdrew>) -> Happened {
+        Happened {
+            kind,
+            target: self.target.clone(),
+            subject: self.route.subject(),
+            withdrew,
+        }
+    }
+}
+
+/// An answer and what goes wrong with it.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) answer: Answer,
+    /// The transport fault it meets.
+    pub(crate) broken: Option<Kind>,
+    pub(crate) strike: Option<Strike>,
+}
+
+impl From<Answer> for Reply {
+    fn from(answer: Answer) -> Self {
+        Self {
+            answer,
+            broken: None,
+            strike: None,
+        }
+    }
+}
+
+impl From<Problem> for Reply {
+    fn from(problem: Problem) -> Self {
+        Answer::from(problem).into()
+    }
+}
