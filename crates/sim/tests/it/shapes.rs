@@ -61,18 +61,90 @@ fn note(shapes: &mut Shapes, kind: &'static str, value: &Value) {
     }
 }
 
-/// The recorded shapes, or none if there are no recordings here.
-fn recorded() -> Option<Shapes> {
+/// Recorded calls (`GET http://…`) and the bodies of their answers, or none if there are no
+/// recordings here.
+fn recordings() -> Option<Vec<(String, Value)>> {
     let folder = std::env::var_os("KITTIWAKE_RECORDINGS")?;
     let text = std::fs::read_to_string(Path::new(&folder).join("mastodon.jsonl")).unwrap();
-    let mut shapes = Shapes::new();
-    for line in text.lines() {
+    let bodies = text.lines().filter_map(|line| {
         let record: Value = serde_json::from_str(line).unwrap();
-        if let Ok(body) = serde_json::from_str(record["body"].as_str().unwrap_or_default()) {
-            collect(&body, &mut shapes);
-        }
+        let body = serde_json::from_str(record["body"].as_str()?).ok()?;
+        let text = |key: &str| record[key].as_str().unwrap().to_owned();
+        Some((format!("{} {}", text("method"), text("url")), body))
+    });
+    Some(bodies.collect())
+}
+
+fn recorded() -> Option<Shapes> {
+    let mut shapes = Shapes::new();
+    for (_, body) in recordings()? {
+        collect(&body, &mut shapes);
     }
     Some(shapes)
+}
+
+/// The keys of an object and of the objects in it, as paths; of lists the first item counts.
+fn paths(value: &Value, prefix: &str, found: &mut Keys) {
+    match value {
+        Value::Array(items) => {
+            if let Some(item) = items.first() {
+                paths(item, &format!("{prefix}[]"), found);
+            }
+        }
+        Value::Object(object) => {
+            for (key, inner) in object {
+                let path = format!("{prefix}.{key}");
+                paths(inner, &path, found);
+                found.insert(path);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn tags_searches_and_the_server_itself_have_the_keys_of_recorded_answers() {
+    let Some(recordings) = recordings() else {
+        println!("skipped: KITTIWAKE_RECORDINGS is not set");
+        return;
+    };
+    let sim = Sim::frozen(250, 3).await;
+    let users = sim.truth("user_tags").await;
+    let featuring = users[0]["user"].as_str().unwrap().rsplit('/').next();
+    let featured = format!("/api/v1/accounts/{}/featured_tags", featuring.unwrap());
+    for (ours, theirs, pointer) in [
+        (featured.as_str(), "/featured_tags", ""),
+        ("/api/v2/instance", "mastodon.social/api/v2/instance", ""),
+        ("/api/v2/search?q=birds", "/api/v2/search?", "/hashtags"),
+    ] {
+        let keys = |body: &Value| {
+            let mut found = Keys::new();
+            if let Some(part) = body.pointer(pointer) {
+                paths(part, "", &mut found);
+            }
+            found
+        };
+        let own = keys(&sim.get_as(ours, Some("ann")).await.json());
+        let known: Keys = recordings
+            .iter()
+            .filter(|(call, _)| call.starts_with("GET ") && call.contains(theirs))
+            .filter(|(call, _)| !call.contains("suggestions"))
+            .flat_map(|(_, body)| keys(body))
+            .collect();
+        assert!(own.len() > 4 && !known.is_empty(), "{ours}");
+        let unknown: Vec<_> = own.difference(&known).collect();
+        assert!(unknown.is_empty(), "{ours} has {unknown:?}");
+        let is_optional = |path: &&String| {
+            [".contact.account.", ".thumbnail.", ".translations."]
+                .iter()
+                .any(|part| path.contains(part))
+        };
+        let missing: Vec<_> = known
+            .difference(&own)
+            .filter(|path| !is_optional(path))
+            .collect();
+        assert!(missing.is_empty(), "{ours} lacks {missing:?}");
+    }
 }
 
 async fn ours(token: Option<&str>) -> Shapes {
