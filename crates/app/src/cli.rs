@@ -3,12 +3,14 @@
 mod completions;
 mod config;
 mod doctor;
+mod export;
 mod man;
 mod parse;
 
 pub(crate) use completions::CompletionsArguments;
 pub(crate) use config::ConfigCommand;
 pub(crate) use doctor::DoctorArguments;
+pub(crate) use export::{ExportArguments, ImportArguments, TableChoice};
 pub(crate) use man::ManArguments;
 pub(crate) use parse::{Refused, command, parse};
 
@@ -50,6 +52,10 @@ pub(crate) enum Command {
     Stop(ControlArguments),
     /// Print how the data of a crawl came about, as Markdown for a methods section.
     Report(ReportArguments),
+    /// Write a crawl's tables as JSON lines or CSV.
+    Export(Box<ExportArguments>),
+    /// Read what export wrote into a crawl file.
+    Import(ImportArguments),
     /// Look at network definitions.
     #[command(subcommand)]
     Network(NetworkCommand),

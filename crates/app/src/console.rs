@@ -20,6 +20,16 @@ pub(crate) fn output(text: &str) {
     let _ = stdout.flush();
 }
 
+/// Results that are too many to be held; whoever writes them hears of a reader that has gone away.
+pub(crate) fn output_stream() -> Box<dyn Write + Send> {
+    Box::new(std::io::stdout())
+}
+
+/// Whether a person looks at the results.
+pub(crate) fn is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
 /// Everything that is not a result goes to standard error.
 pub(crate) fn note(text: &str) {
     eprintln!("{text}");
@@ -117,4 +127,42 @@ fn redraw(drawn: &AtomicUsize, lines: &[String]) {
         text.push('\n');
     }
     eprint!("{text}");
+}
+
+/// One line that counts, for a person at a terminal; it goes away when it is dropped.
+#[derive(Debug)]
+pub(crate) struct CountLine {
+    /// When it was last shown; `None` if nobody looks.
+    shown: Option<Instant>,
+    is_dirty: bool,
+}
+
+impl CountLine {
+    pub(crate) fn new(is_wanted: bool) -> Self {
+        let is_seen = is_wanted && std::io::stderr().is_terminal();
+        Self {
+            shown: is_seen.then(Instant::now),
+            is_dirty: false,
+        }
+    }
+
+    /// Shows how far it is, now and then.
+    pub(crate) fn show(&mut self, what: &str, rows: u64) {
+        const PAUSE: Duration = Duration::from_secs(1);
+        if let Some(shown) = &mut self.shown
+            && shown.elapsed() >= PAUSE
+        {
+            *shown = Instant::now();
+            self.is_dirty = true;
+            eprint!("\r\x1b[2K{what}: {rows} rows");
+        }
+    }
+}
+
+impl Drop for CountLine {
+    fn drop(&mut self) {
+        if self.is_dirty {
+            eprint!("\r\x1b[2K");
+        }
+    }
 }

@@ -19,6 +19,7 @@ mod progress;
 mod robots;
 mod settings;
 mod showcase;
+mod since;
 mod spreadsheet;
 mod standing;
 mod summary;

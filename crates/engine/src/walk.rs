@@ -225,7 +225,7 @@ mod tests {
                 due: WorldTime(0),
                 state: Vec::new(),
             },
-            depth: 0,
+            depth: Some(0),
             opted_out: false,
             identity: Identity {
                 network: "mastodon".into(),

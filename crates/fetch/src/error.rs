@@ -94,9 +94,9 @@ impl FetchError {
             Self::AddressRefused { .. } => FetchErrorKind::AddressRefused,
             Self::BodyTooLarge { .. } | Self::HeadersTooLarge { .. } => FetchErrorKind::TooLarge,
             Self::NotHttp { .. } | Self::BadEncoding { .. } => FetchErrorKind::Unreadable,
-            Self::InvalidUrl { .. }
-            | Self::InvalidHeader { .. }
-            | Self::Setup { .. } => FetchErrorKind::Invalid,
+            Self::InvalidUrl { .. } | Self::InvalidHeader { .. } | Self::Setup { .. } => {
+                FetchErrorKind::Invalid
+            }
         }
     }
 }

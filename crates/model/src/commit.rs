@@ -1,6 +1,9 @@
 //! The unit of durability: everything that one answer changes.
 
-use crate::{Key, Link, Name, Object, Outcome, OutcomeCode, RealTime, Reference, Walk, WorldTime};
+use crate::{
+    ImportedRow, Key, Link, Name, Object, Outcome, OutcomeCode, RealTime, Reference, Walk,
+    WorldTime,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -25,6 +28,8 @@ pub struct Commit {
     pub run: Option<RunUpdate>,
     /// Commands of the table `control` that were carried out.
     pub controls_done: Vec<i64>,
+    /// Rows of another file; they bring their own times.
+    pub imported: Vec<ImportedRow>,
     /// The answer's bytes, kept on request.
     pub raw: Option<Vec<u8>>,
 }

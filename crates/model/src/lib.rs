@@ -11,6 +11,7 @@ pub mod clock;
 pub mod commit;
 pub mod control;
 pub mod identity;
+pub mod imported;
 pub mod link;
 pub mod merge;
 pub mod object;
@@ -31,6 +32,10 @@ pub use commit::{
 };
 pub use control::{Control, ControlCommand};
 pub use identity::{Alias, Identity, Key, Reference};
+pub use imported::{
+    ImportedHistory, ImportedId, ImportedLink, ImportedObject, ImportedRow, ImportedSpell,
+    VanishedRelation,
+};
 pub use link::{Link, LinkTable, List, Walk};
 pub use merge::{GroupState, Stamp};
 pub use object::{Group, Object, Standing};

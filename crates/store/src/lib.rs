@@ -6,6 +6,7 @@
 
 pub mod detail;
 mod error;
+pub mod export;
 mod hash;
 pub mod ledger;
 mod observed;

@@ -91,6 +91,8 @@ pub(crate) enum FieldKind {
     Key,
     /// JSON that is neither a list nor a map, in `extra`.
     Json,
+    /// In histories: a plain number in a field whose name promises something else.
+    Integer,
 }
 
 /// One group as it is written.

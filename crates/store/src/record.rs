@@ -60,6 +60,11 @@ pub(crate) fn normalise(table: Table, field: &str, value: Value) -> Value {
             if serde_json::from_str::<&RawValue>(&text)
                 .is_ok_and(|raw| raw.get().len() == text.len())
             {
+                // Outside strings a line break means nothing, and strings have none; so every
+                // JSON text fits on one line of an export.
+                if text.contains(['\n', '\r']) {
+                    text = text.replace(['\n', '\r'], " ");
+                }
                 Value::Json(text)
             } else {
                 Value::Text(text)
@@ -185,15 +190,68 @@ pub(crate) fn decode(
     Ok(groups)
 }
 
-/// Fields and values as JSON, for histories.
+/// The name under which a history keeps the kinds of its values; no field has it.
+const KINDS: &str = "";
+
+/// Fields and values as JSON, for histories. Kinds that neither JSON nor the field's name can show
+/// stand under the empty name.
 pub(crate) fn fields_json<'a>(
     fields: impl IntoIterator<Item = (&'a str, &'a Value)>,
 ) -> Result<String, serde_json::Error> {
-    let map: BTreeMap<&str, Raw<'_>> = fields
-        .into_iter()
-        .map(|(field, value)| (field, Raw(value)))
-        .collect();
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum Entry<'a> {
+        Value(Raw<'a>),
+        Kinds(BTreeMap<&'a str, FieldKind>),
+    }
+    let mut map = BTreeMap::new();
+    let mut kinds = BTreeMap::new();
+    for (field, value) in fields {
+        kinds.extend(kind_in_history(field, value).map(|kind| (field, kind)));
+        map.insert(field, Entry::Value(Raw(value)));
+    }
+    if !kinds.is_empty() {
+        map.entry(KINDS).or_insert(Entry::Kinds(kinds));
+    }
     serde_json::to_string(&map)
+}
+
+/// Reads what [`fields_json`] wrote.
+pub(crate) fn fields_of(json: &str) -> Result<BTreeMap<Name, Value>, serde_json::Error> {
+    let mut map: BTreeMap<Name, &RawValue> = serde_json::from_str(json)?;
+    let kinds: BTreeMap<Name, FieldKind> = match map.remove(KINDS) {
+        Some(kinds) => serde_json::from_str(kinds.get())?,
+        None => BTreeMap::new(),
+    };
+    let mut fields = BTreeMap::new();
+    for (field, raw) in map {
+        let is_integer = || raw.get().parse::<i64>().is_ok();
+        let kind = match kinds.get(&field) {
+            Some(kind) => Some(*kind),
+            None => kind_by_name(&field).filter(|_| is_integer()),
+        };
+        let value = value_of(raw, kind)?;
+        fields.insert(field, value);
+    }
+    Ok(fields)
+}
+
+/// What an integer in a field of this name is, in every table that has such a column.
+fn kind_by_name(field: &str) -> Option<FieldKind> {
+    let mut columns = Table::ALL.iter().filter_map(|table| table.column(field));
+    match columns.next()?.kind {
+        ColumnKind::Time => Some(FieldKind::Time),
+        ColumnKind::Reference(_) => Some(FieldKind::Key),
+        _ => None,
+    }
+}
+
+fn kind_in_history(field: &str, value: &Value) -> Option<FieldKind> {
+    let by_name = kind_by_name(field);
+    match (by_name, value) {
+        (Some(_), Value::Int(_)) => Some(FieldKind::Integer),
+        _ => kind_of(value, false).filter(|kind| by_name != Some(*kind)),
+    }
 }
 
 /// Where a field's value is kept, if a column can hold it.
@@ -272,7 +330,11 @@ impl Serialize for Raw<'_> {
     }
 }
 
-fn value_of(raw: &RawValue, kind: Option<FieldKind>) -> Result<Value, serde_json::Error> {
+/// The value of a field that stands in JSON.
+pub(crate) fn value_of(
+    raw: &RawValue,
+    kind: Option<FieldKind>,
+) -> Result<Value, serde_json::Error> {
     let text = raw.get();
     Ok(match kind {
         Some(FieldKind::Json) => Value::Json(text.to_owned()),
@@ -284,7 +346,7 @@ fn value_of(raw: &RawValue, kind: Option<FieldKind>) -> Result<Value, serde_json
             Ok(key) => Value::Object(Reference::Key(Key(key))),
             Err(_) => Value::Object(serde_json::from_str(text)?),
         },
-        None => match text.as_bytes().first() {
+        Some(FieldKind::Integer) | None => match text.as_bytes().first() {
             Some(b'{' | b'[') => Value::Json(text.to_owned()),
             Some(b'"') => Value::Text(serde_json::from_str(text)?),
             Some(b't' | b'f') => Value::Bool(serde_json::from_str(text)?),
@@ -384,6 +446,42 @@ mod tests {
                 prop_assert_eq!(decode(table, record, &lists).unwrap(), groups.clone());
             }
         }
+    }
+
+    proptest! {
+        #[test]
+        fn a_history_reads_back_as_the_values_it_was_written_from(group in any_group()) {
+            let fields = group.fields.iter().map(|(field, value)| (&**field, value));
+            let json = fields_json(fields).unwrap();
+            prop_assert_eq!(fields_of(&json).unwrap(), group.fields);
+        }
+    }
+
+    #[test]
+    fn a_history_names_kinds_that_cannot_be_seen() {
+        let fields = [
+            ("author", Value::Object(Reference::Key(Key(7)))),
+            (
+                "created_us",
+                Value::Time {
+                    at_us: 5,
+                    clamped: false,
+                },
+            ),
+            (
+                "joined",
+                Value::Time {
+                    at_us: 6,
+                    clamped: false,
+                },
+            ),
+            ("reply_to", Value::Int(8)),
+        ];
+        let json = fields_json(fields.iter().map(|(field, value)| (*field, value))).unwrap();
+        assert_eq!(
+            json,
+            r#"{"":{"joined":"time","reply_to":"integer"},"author":7,"created_us":5,"joined":6,"reply_to":8}"#
+        );
     }
 
     #[test]

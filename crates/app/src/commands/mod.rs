@@ -6,6 +6,8 @@ mod control;
 mod crawl;
 mod demo;
 mod doctor;
+mod export;
+mod import;
 mod man;
 mod network;
 mod report;
@@ -25,6 +27,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Resume(arguments) => control::run(&arguments, ControlCommand::Resume).await,
         Command::Stop(arguments) => control::run(&arguments, ControlCommand::Stop).await,
         Command::Report(arguments) => report::run(&arguments).await,
+        Command::Export(arguments) => export::run(&arguments).await,
+        Command::Import(arguments) => import::run(&arguments).await,
         Command::Network(command) => network::run(command),
         Command::Sim(SimCommand::Serve(arguments)) => sim::run(&arguments).await,
         Command::Demo(arguments) => demo::run(&arguments).await,

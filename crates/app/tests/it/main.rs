@@ -6,6 +6,7 @@ mod commands;
 mod control;
 mod counterpart;
 mod doctor;
+mod export;
 mod faults;
 mod help;
 mod hostile;

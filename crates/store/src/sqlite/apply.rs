@@ -39,6 +39,7 @@ impl<'a> Work<'a, '_> {
         self.write_objects(&commit.objects, &objects)?;
         self.write_links(&commit.links, &objects)?;
         self.write_discoveries(&commit.discoveries, &objects)?;
+        self.write_imported(&commit.imported)?;
         for outcome in &commit.outcomes {
             self.write_outcome(outcome)?;
         }

@@ -21,20 +21,30 @@ impl<'a> Work<'a, '_> {
         }
         for (link, (from, to)) in links.iter().zip(ends) {
             let (from, to) = (self.memory.follow(from), self.memory.follow(to));
-            match link.table {
-                LinkTable::UserRelations if from == to => {}
-                LinkTable::UserRelations => {
-                    self.write_relation(from, to, link)?;
-                    self.hand_along(from, to)?;
-                }
-                LinkTable::UserTags => self.write_user_tag(from, to)?,
-                LinkTable::Links => {
-                    self.write_link(from, to, link)?;
-                    self.link_shows(&link.kind, from, to)?;
-                }
-            }
+            self.write_link_between(link, from, to)?;
         }
         Ok(())
+    }
+
+    /// Writes one link whose ends are known.
+    pub(super) fn write_link_between(
+        &mut self,
+        link: &Link,
+        from: i64,
+        to: i64,
+    ) -> Result<(), StoreError> {
+        match link.table {
+            LinkTable::UserRelations if from == to => Ok(()),
+            LinkTable::UserRelations => {
+                self.write_relation(from, to, link)?;
+                self.hand_along(from, to)
+            }
+            LinkTable::UserTags => self.write_user_tag(from, to),
+            LinkTable::Links => {
+                self.write_link(from, to, link)?;
+                self.link_shows(&link.kind, from, to)
+            }
+        }
     }
 
     fn write_relation(&mut self, source: i64, target: i64, link: &Link) -> Result<(), StoreError> {

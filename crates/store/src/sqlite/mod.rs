@@ -8,9 +8,11 @@ mod conversations;
 mod depth;
 mod detail;
 mod error;
+mod export;
 mod extent;
 mod filing;
 mod identity;
+mod import;
 pub(crate) mod ledger;
 #[cfg(test)]
 mod ledger_simulation;
@@ -33,6 +35,7 @@ mod work;
 mod writer;
 mod written;
 
+use crate::export::{ExportError, Exported, RowSink, Selection};
 use crate::{
     Due, DueQuestion, Store, StoreError, StoreErrorKind, StoreFuture, Summary, TaskRecord,
 };
@@ -161,6 +164,17 @@ impl SqliteStore {
     pub async fn identity(&self, key: Key) -> Result<Option<Identity>, StoreError> {
         self.ask(move |connection| read::identity(connection, key))
             .await
+    }
+
+    /// Hands the rows of the documented tables to `sink`, one by one, as they are at one moment,
+    /// also while somebody crawls into the file.
+    pub async fn export(
+        &self,
+        selection: Selection,
+        mut sink: Box<dyn RowSink>,
+    ) -> Result<Exported, ExportError> {
+        self.ask(move |connection| Ok(export::run(connection, &selection, &mut *sink)))
+            .await?
     }
 
     /// The rows of a `SELECT` over the documented tables, as text.

@@ -4,7 +4,7 @@ use kittiwake_store::{OpenMode, SqliteStore};
 use std::collections::BTreeMap;
 
 /// The names in backticks at the beginning of table rows, by the heading that they stand under.
-fn described(text: &str) -> BTreeMap<String, Vec<String>> {
+pub(crate) fn described(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut sections: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut current = Vec::new();
     for line in text.lines() {

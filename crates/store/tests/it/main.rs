@@ -5,8 +5,11 @@
 mod control;
 mod disk_full;
 mod documentation;
+mod export;
 mod files;
+mod import;
 mod kill;
 mod ledger;
 mod older;
+mod round_trip;
 mod sqlite;

@@ -1,0 +1,650 @@
+//! Reading rows for an export: one view of the file, one row at a time.
+
+use super::error::unreadable;
+use crate::export::{
+    ExportError, ExportTable, Exported, Field, Iso, Kind, KindObject, KindWord, Named, Observed,
+    ObservedGroup, Part, PartForm, RowSink, Selection, iso, log_in_export, observed_json,
+    on_one_line, reference_text, usual_kind,
+};
+use crate::observed::{self, FieldKind, FieldLists};
+use crate::{StoreError, StoreErrorKind, record};
+use kittiwake_model::catalogue::Column;
+use kittiwake_model::{ColumnKind, Key, Name, Reference, Stamp, Table, Value, WorldTime};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension as _, Row, Statement, params};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+/// Names that are remembered, at about 150 bytes each: relations lead to the same people again and
+/// again.
+const NAMES_MAX: usize = 1 << 16;
+
+/// The best of an object's ids comes first; `docs/export.md` says which that is.
+macro_rules! best_first {
+    () => {
+        "canonical DESC, movable, last_seen_us DESC, alias, host, id"
+    };
+}
+
+const ALL_IDS: &str = concat!(
+    "SELECT key, network, type, alias, host, id, movable, first_seen_us, last_seen_us
+     FROM ids ORDER BY key, ",
+    best_first!()
+);
+
+const BEST_ID: &str = concat!(
+    "SELECT network, type, alias, host, id, movable FROM ids WHERE key = ?1 ORDER BY ",
+    best_first!(),
+    " LIMIT 1"
+);
+
+/// Hands all rows of the selection to the sink.
+pub(super) fn run(
+    connection: &Connection,
+    selection: &Selection,
+    sink: &mut dyn RowSink,
+) -> Result<Exported, ExportError> {
+    // From the first reading on, whatever others write is not seen.
+    let transaction = connection
+        .unchecked_transaction()
+        .map_err(StoreError::from)?;
+    let mut exporter = Exporter {
+        lists: field_lists(&transaction)?,
+        connection: &transaction,
+        best_id: transaction.prepare(BEST_ID).map_err(StoreError::from)?,
+        names: HashMap::new(),
+        since_us: selection.since.map(WorldTime::micros),
+        marks_empty_text: sink.hides_empty_text(),
+    };
+    let mut counted = Exported::new();
+    for table in &selection.tables {
+        sink.begin(*table)?;
+        let rows = match (table, table.objects()) {
+            (ExportTable::Ids, _) => exporter.ids(sink)?,
+            (_, Some(objects)) => exporter.objects(objects, sink)?,
+            (_, None) => exporter.parts(*table, sink)?,
+        };
+        counted.insert(*table, rows);
+    }
+    sink.finish()?;
+    Ok(counted)
+}
+
+fn field_lists(connection: &Connection) -> Result<FieldLists, StoreError> {
+    let mut lists = FieldLists::default();
+    let mut statement = connection.prepare("SELECT id, fields FROM field_lists")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (number, fields): (i64, String) = (row.get(0)?, row.get(1)?);
+        let fields = serde_json::from_str(&fields).map_err(|error| {
+            corrupt(format!(
+                "the list of fields {number} cannot be read: {error}"
+            ))
+        })?;
+        lists.learn(number, fields);
+    }
+    Ok(lists)
+}
+
+fn corrupt(message: String) -> StoreError {
+    StoreError::new(StoreErrorKind::Corrupt, message)
+}
+
+/// The columns of a table in the order of its parts; ?1 is the earliest time, or null.
+fn sql_of(table: ExportTable) -> &'static str {
+    match table {
+        ExportTable::UserRelations => {
+            "SELECT source, target, first_seen_us, last_seen_us FROM user_relations
+             WHERE ?1 IS NULL OR last_seen_us >= ?1 ORDER BY source, target"
+        }
+        ExportTable::UserTags => {
+            "SELECT user, tag, first_seen_us, last_seen_us FROM user_tags
+             WHERE ?1 IS NULL OR last_seen_us >= ?1 ORDER BY user, tag"
+        }
+        ExportTable::Links => {
+            "SELECT from_key, kind, to_key, at_us, first_seen_us, last_seen_us FROM links
+             WHERE ?1 IS NULL OR last_seen_us >= ?1 ORDER BY from_key, kind, to_key"
+        }
+        ExportTable::InvalidUsers => {
+            "SELECT key, reason, from_us, until_us FROM invalid_users
+             WHERE ?1 IS NULL OR from_us >= ?1 OR until_us >= ?1 ORDER BY key, from_us"
+        }
+        ExportTable::InvalidRelations => {
+            "SELECT source, target, first_seen_us, last_seen_us, vanished_us
+             FROM invalid_relations WHERE ?1 IS NULL OR vanished_us >= ?1 ORDER BY source, target"
+        }
+        ExportTable::Counts => {
+            "SELECT key, observed_us, log, counts FROM counts
+             WHERE ?1 IS NULL OR observed_us >= ?1 ORDER BY key, observed_us, log, counts"
+        }
+        ExportTable::Versions => {
+            "SELECT key, grp, observed_us, log, fields FROM versions
+             WHERE ?1 IS NULL OR observed_us >= ?1 ORDER BY key, grp, observed_us, log, fields"
+        }
+        ExportTable::Outcomes => {
+            "SELECT key, query, outcome, reason, at_us, log, times FROM outcomes
+             WHERE ?1 IS NULL OR at_us >= ?1 ORDER BY key, query"
+        }
+        ExportTable::QueryLog => {
+            "SELECT id, query, subjects, target, cursor, credential, node, status, outcome, reason,
+                    at_us, scheduled_us, sent_us, answered_us, committed_us, budgets, rank_us,
+                    seed_us, bytes, mended, rows_new, rows_changed, definition
+             FROM query_log WHERE ?1 IS NULL OR at_us >= ?1 ORDER BY id"
+        }
+        ExportTable::Runs => {
+            "SELECT id, network, host, definition, clock, settings, started_us, ended_us, end_reason
+             FROM runs WHERE ?1 IS NULL OR started_us >= ?1 OR ended_us >= ?1 ORDER BY id"
+        }
+        ExportTable::Ids
+        | ExportTable::Users
+        | ExportTable::Tags
+        | ExportTable::Statuses
+        | ExportTable::Comments
+        | ExportTable::Objects => "",
+    }
+}
+
+fn objects_sql(table: Table) -> String {
+    let columns: Vec<&str> = table.columns().iter().map(|column| column.name).collect();
+    let columns = [&columns[..], &["extra", "observed", "key"]]
+        .concat()
+        .join(", ");
+    let deleted = match table {
+        Table::Statuses => "deleted_us",
+        _ => "NULL",
+    };
+    // A comment that is a post as well was observed when the post was.
+    let observed_elsewhere = match table {
+        Table::Comments => "(SELECT observed FROM statuses WHERE statuses.key = comments.key)",
+        _ => "NULL",
+    };
+    format!(
+        "SELECT {columns}, {deleted}, {observed_elsewhere} FROM {} ORDER BY key",
+        table.name()
+    )
+}
+
+type Groups = BTreeMap<Name, ObservedGroup>;
+type FieldKinds = BTreeMap<Name, FieldKind>;
+
+struct Exporter<'c> {
+    connection: &'c Connection,
+    best_id: Statement<'c>,
+    lists: FieldLists,
+    names: HashMap<i64, Rc<Named>>,
+    since_us: Option<i64>,
+    marks_empty_text: bool,
+}
+
+impl Exporter<'_> {
+    /// Every id of every object.
+    fn ids(&mut self, sink: &mut dyn RowSink) -> Result<u64, ExportError> {
+        let mut statement = self.connection.prepare(ALL_IDS).map_err(StoreError::from)?;
+        let mut rows = statement.query([]).map_err(StoreError::from)?;
+        let (mut current, mut best, mut count) = (None, String::new(), 0);
+        while let Some(row) = rows.next().map_err(StoreError::from)? {
+            let key: i64 = row.get(0).map_err(StoreError::from)?;
+            if current != Some(key) {
+                current = Some(key);
+                best = id_text(row, 3)?;
+            }
+            let last_seen_us: i64 = row.get(8).map_err(StoreError::from)?;
+            if self
+                .since_us
+                .is_some_and(|since_us| last_seen_us < since_us)
+            {
+                continue;
+            }
+            sink.row(&[
+                plain(row, 1)?,
+                plain(row, 2)?,
+                Field::text(&*best),
+                plain(row, 3)?,
+                plain(row, 4)?,
+                plain(row, 5)?,
+                Field::Boolean(row.get(6).map_err(StoreError::from)?),
+                time(row, 7)?,
+                time(row, 8)?,
+            ])?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// A table whose rows are made of parts.
+    fn parts(&mut self, table: ExportTable, sink: &mut dyn RowSink) -> Result<u64, ExportError> {
+        let connection = self.connection;
+        let mut statement = connection
+            .prepare(sql_of(table))
+            .map_err(StoreError::from)?;
+        let mut rows = statement
+            .query(params![self.since_us])
+            .map_err(StoreError::from)?;
+        let mut count = 0;
+        while let Some(row) = rows.next().map_err(StoreError::from)? {
+            let mut fields = Vec::new();
+            for (place, part) in table.parts().iter().enumerate() {
+                self.part(*part, row, place, &mut fields)?;
+            }
+            sink.row(&fields)?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn part<'r>(
+        &mut self,
+        part: Part,
+        row: &'r Row<'_>,
+        place: usize,
+        fields: &mut Vec<Field<'r>>,
+    ) -> Result<(), StoreError> {
+        match part.form {
+            PartForm::Object => {
+                let named = self.named(row.get(place)?)?;
+                fields.push(Field::text(named.network.to_string()));
+                fields.push(Field::text(named.kind.to_string()));
+                fields.push(Field::text(named.id.clone()));
+            }
+            PartForm::Plain => fields.push(plain(row, place)?),
+            PartForm::Time => fields.push(time(row, place)?),
+            PartForm::Json => fields.push(json(row, place)?),
+            PartForm::Log => fields.push(Field::Integer(log_in_export(row.get(place)?))),
+            PartForm::History => {
+                let (values, kinds) = self.history(row.get(0)?, &text(row, place)?)?;
+                fields.push(Field::Json(values.into()));
+                fields.push(kinds.map_or(Field::Null, |kinds| Field::Json(kinds.into())));
+            }
+            PartForm::Objects => {
+                let keys: Vec<i64> = serde_json::from_str(&text(row, place)?)
+                    .map_err(|error| corrupt(format!("a list of keys cannot be read: {error}")))?;
+                let mut ids = Vec::with_capacity(keys.len());
+                for key in keys {
+                    ids.push(self.named(key)?.id.clone());
+                }
+                fields.push(Field::Json(json_of(&ids)?.into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fields and values as JSON, and the kinds of those that JSON cannot show.
+    fn history(&mut self, key: i64, stored: &str) -> Result<(String, Option<String>), StoreError> {
+        let own = self.named(key)?;
+        let fields = record::fields_of(stored).map_err(|error| unreadable(key, &error))?;
+        let (mut values, mut kinds) = (BTreeMap::new(), BTreeMap::new());
+        for (field, value) in fields {
+            let (json, kind) = self.free_value(&own, &value)?;
+            kinds.extend(kind.map(|kind| (field.clone(), kind)));
+            values.insert(field, json);
+        }
+        let kinds = if kinds.is_empty() {
+            None
+        } else {
+            Some(json_of(&kinds)?)
+        };
+        Ok((json_of(&values)?, kinds))
+    }
+
+    /// A value that is shown as JSON.
+    fn free_value(
+        &mut self,
+        own: &Named,
+        value: &Value,
+    ) -> Result<(Box<RawValue>, Option<Kind>), StoreError> {
+        let mut kind = None;
+        let json = match value {
+            Value::Time { at_us, clamped } => {
+                kind = Some(Kind::Word(if *clamped {
+                    KindWord::Clamped
+                } else {
+                    KindWord::Time
+                }));
+                json_of(&iso(*at_us))?
+            }
+            Value::Object(Reference::Key(Key(key))) => {
+                let named = self.named(*key)?;
+                kind = Some(Kind::Object(object_kind(own, &named)));
+                json_of(&named.id)?
+            }
+            Value::Json(text) => {
+                if !text.starts_with(['{', '[']) {
+                    kind = Some(Kind::Word(KindWord::Json));
+                }
+                on_one_line(text)
+                    .ok_or_else(|| corrupt(format!("{text:?} is no JSON")))?
+                    .into_owned()
+            }
+            Value::Null => "null".to_owned(),
+            Value::Bool(flag) => json_of(flag)?,
+            Value::Int(number) => json_of(number)?,
+            Value::Float(number) => json_of(number)?,
+            Value::Text(text) => json_of(text)?,
+            Value::Object(reference) => json_of(reference)?,
+        };
+        let json = RawValue::from_string(json).map_err(|error| corrupt(error.to_string()))?;
+        Ok((json, kind))
+    }
+
+    /// A table of objects.
+    fn objects(&mut self, table: Table, sink: &mut dyn RowSink) -> Result<u64, ExportError> {
+        let connection = self.connection;
+        let sql = objects_sql(table);
+        let mut statement = connection.prepare(&sql).map_err(StoreError::from)?;
+        let mut rows = statement.query([]).map_err(StoreError::from)?;
+        let mut count = 0;
+        while let Some(row) = rows.next().map_err(StoreError::from)? {
+            if self.is_wanted(table, row)? {
+                sink.row(&self.object(table, row)?)?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Whether anything of the object was observed, or it was seen to be gone, since then.
+    fn is_wanted(&self, table: Table, row: &Row<'_>) -> Result<bool, StoreError> {
+        let Some(since_us) = self.since_us else {
+            return Ok(true);
+        };
+        let after_columns = table.columns().len();
+        let deleted_us: Option<i64> = row.get(after_columns + 3)?;
+        if deleted_us.is_some_and(|at_us| at_us >= since_us) {
+            return Ok(true);
+        }
+        for place in [after_columns + 1, after_columns + 4] {
+            let observed: Option<String> = row.get(place)?;
+            let Some(observed) = observed else {
+                continue;
+            };
+            let stamp = record::newest_stamp(&observed)
+                .map_err(|error| unreadable(row.get(after_columns + 2).unwrap_or(0), &error))?;
+            if stamp.at_us >= since_us {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn object<'r>(&mut self, table: Table, row: &'r Row<'_>) -> Result<Vec<Field<'r>>, StoreError> {
+        let columns = table.columns();
+        let key: i64 = row.get(columns.len() + 2)?;
+        let own = self.named(key)?;
+        let (mut groups, kinds) = self
+            .groups(&text(row, columns.len() + 1)?)
+            .map_err(|error| unreadable(key, &error))?;
+        let mut fields = vec![
+            Field::text(own.network.to_string()),
+            Field::text(own.kind.to_string()),
+            Field::text(own.id.clone()),
+        ];
+        for (place, column) in columns.iter().enumerate() {
+            let (field, kind) = self.column(&own, column, row, place)?;
+            if let Some(kind) = kind {
+                mark(&mut groups, column.name, &kind);
+            }
+            fields.push(field);
+        }
+        if table == Table::Statuses {
+            fields.push(time(row, columns.len() + 3)?);
+        }
+        let extra: Option<String> = row.get(columns.len())?;
+        fields.push(match extra {
+            Some(extra) => Field::Json(self.extra(key, &own, &extra, &kinds, &mut groups)?.into()),
+            None => Field::Null,
+        });
+        let observed = observed_json(&groups).map_err(|error| unreadable(key, &error))?;
+        fields.push(Field::Json(observed.into()));
+        Ok(fields)
+    }
+
+    /// When each group was observed and what belongs to it; and the kinds of fields as they are
+    /// stored, of which the groups have only clamped times so far.
+    fn groups(&self, observed: &str) -> Result<(Groups, FieldKinds), serde_json::Error> {
+        let shown = |stamp: Stamp| Observed {
+            at: Iso(stamp.at_us),
+            log: log_in_export(stamp.log),
+        };
+        let (mut groups, mut stored_kinds) = (Groups::new(), FieldKinds::new());
+        for (name, group) in observed::from_text(observed)? {
+            let Observed { at, log } = shown(group.newest);
+            let older = group.older.iter();
+            let clamped = group.kinds.iter();
+            let clamped = clamped.filter(|(_, kind)| **kind == FieldKind::Clamped);
+            let shown_group = ObservedGroup {
+                at,
+                log,
+                fields: group.fields(&self.lists)?.to_vec(),
+                older: older
+                    .map(|(field, stamp)| (field.clone(), shown(*stamp)))
+                    .collect(),
+                kinds: clamped
+                    .map(|(field, _)| (field.clone(), Kind::Word(KindWord::Clamped)))
+                    .collect(),
+            };
+            groups.insert(name, shown_group);
+            stored_kinds.extend(group.kinds);
+        }
+        Ok((groups, stored_kinds))
+    }
+
+    /// A value in its column, and what has to be said about it.
+    fn column<'r>(
+        &mut self,
+        own: &Named,
+        column: &Column,
+        row: &'r Row<'_>,
+        place: usize,
+    ) -> Result<(Field<'r>, Option<Kind>), StoreError> {
+        let value = row.get_ref(place)?;
+        if value == ValueRef::Null {
+            return Ok((Field::Null, None));
+        }
+        Ok(match (column.kind, value) {
+            (ColumnKind::Time, ValueRef::Integer(at_us)) => (Field::text(iso(at_us)), None),
+            (ColumnKind::Boolean, ValueRef::Integer(flag)) => (Field::Boolean(flag != 0), None),
+            (ColumnKind::Json, _) => {
+                let field = json(row, place)?;
+                let is_null = matches!(&field, Field::Json(text) if text == "null");
+                (field, is_null.then_some(Kind::Word(KindWord::Json)))
+            }
+            (ColumnKind::Reference(table), ValueRef::Integer(key)) => {
+                let named = self.named(key)?;
+                let kind = object_kind(own, &named);
+                let is_usual = kind.network.is_none() && &*kind.kind == usual_kind(table);
+                let kind = (!is_usual).then_some(Kind::Object(kind));
+                (Field::text(named.id.clone()), kind)
+            }
+            (_, ValueRef::Text([])) if self.marks_empty_text => {
+                (Field::text(""), Some(Kind::Word(KindWord::Empty)))
+            }
+            _ => (plain(row, place)?, None),
+        })
+    }
+
+    /// The fields without a column: times and references as everywhere else.
+    fn extra(
+        &mut self,
+        key: i64,
+        own: &Named,
+        extra: &str,
+        kinds: &FieldKinds,
+        groups: &mut Groups,
+    ) -> Result<String, StoreError> {
+        let stored: BTreeMap<Name, &RawValue> =
+            serde_json::from_str(extra).map_err(|error| unreadable(key, &error))?;
+        let mut shown = BTreeMap::new();
+        for (field, raw) in stored {
+            let value = record::value_of(raw, kinds.get(&field).copied())
+                .map_err(|error| unreadable(key, &error))?;
+            let (json, kind) = self.free_value(own, &value)?;
+            if let Some(kind) = kind {
+                mark(groups, &field, &kind);
+            }
+            shown.insert(field, json);
+        }
+        json_of(&shown)
+    }
+
+    /// How an object is named.
+    fn named(&mut self, key: i64) -> Result<Rc<Named>, StoreError> {
+        if let Some(named) = self.names.get(&key) {
+            return Ok(named.clone());
+        }
+        let named = match self.look_up(key)? {
+            Some(named) => named,
+            // Inside JSON there are keys that were merged into others since.
+            None => self.look_up_winner(key)?.ok_or_else(|| {
+                corrupt(format!("key {key} has no id; restore a copy of the file"))
+            })?,
+        };
+        let named = Rc::new(named);
+        if self.names.len() >= NAMES_MAX {
+            self.names.clear();
+        }
+        self.names.insert(key, named.clone());
+        Ok(named)
+    }
+
+    fn look_up(&mut self, key: i64) -> Result<Option<Named>, StoreError> {
+        let mut rows = self.best_id.query([key])?;
+        let Some(row) = rows.next()? else {
+            return Ok(None);
+        };
+        Ok(Some(Named {
+            network: text(row, 0)?.into(),
+            kind: text(row, 1)?.into(),
+            id: id_text(row, 2)?,
+        }))
+    }
+
+    fn look_up_winner(&mut self, key: i64) -> Result<Option<Named>, StoreError> {
+        let winner: Option<i64> = self
+            .connection
+            .prepare_cached("SELECT winner FROM key_merges WHERE loser = ?1")?
+            .query_row([key], |row| row.get(0))
+            .optional()?;
+        match winner {
+            Some(winner) => self.look_up(winner),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The id in the four columns alias, host, id and movable.
+fn id_text(row: &Row<'_>, place: usize) -> Result<String, StoreError> {
+    Ok(reference_text(
+        &text(row, place)?,
+        &text(row, place + 1)?,
+        &text(row, place + 2)?,
+        row.get(place + 3)?,
+    ))
+}
+
+fn object_kind(own: &Named, named: &Named) -> KindObject {
+    KindObject {
+        network: (named.network != own.network).then(|| named.network.clone()),
+        kind: named.kind.clone(),
+    }
+}
+
+/// Notes a kind in every group that has the field.
+fn mark(groups: &mut Groups, field: &str, kind: &Kind) {
+    for group in groups.values_mut() {
+        if group.fields.iter().any(|known| &**known == field) {
+            group.kinds.insert(field.into(), kind.clone());
+        }
+    }
+}
+
+fn json_of(value: &impl serde::Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| corrupt(error.to_string()))
+}
+
+/// A text; bytes that are none are shown as well as can be.
+fn text<'r>(row: &'r Row<'_>, place: usize) -> Result<Cow<'r, str>, StoreError> {
+    Ok(match row.get_ref(place)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes),
+        ValueRef::Null => Cow::Borrowed(""),
+        ValueRef::Integer(number) => number.to_string().into(),
+        ValueRef::Real(number) => number.to_string().into(),
+    })
+}
+
+fn plain<'r>(row: &'r Row<'_>, place: usize) -> Result<Field<'r>, StoreError> {
+    Ok(match row.get_ref(place)? {
+        ValueRef::Integer(number) => Field::Integer(number),
+        ValueRef::Real(number) if number.is_finite() => Field::Real(number),
+        ValueRef::Null | ValueRef::Real(_) => Field::Null,
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            Field::Text(String::from_utf8_lossy(bytes))
+        }
+    })
+}
+
+fn time<'r>(row: &'r Row<'_>, place: usize) -> Result<Field<'r>, StoreError> {
+    let at_us: Option<i64> = row.get(place)?;
+    Ok(at_us.map_or(Field::Null, |at_us| Field::text(iso(at_us))))
+}
+
+/// JSON that was written by this program; what is none after all is shown as text.
+fn json<'r>(row: &'r Row<'_>, place: usize) -> Result<Field<'r>, StoreError> {
+    if row.get_ref(place)? == ValueRef::Null {
+        return Ok(Field::Null);
+    }
+    let text = text(row, place)?;
+    let line = on_one_line(&text).map(Cow::into_owned);
+    Ok(match line {
+        Some(line) if line == *text => Field::Json(text),
+        Some(line) => Field::Json(line.into()),
+        None => Field::Json(json_of(&text)?.into()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::migrate::{MIGRATIONS, migrate};
+    use super::*;
+
+    #[test]
+    fn no_table_is_sorted_before_its_first_row_comes_out() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, 1, MIGRATIONS).unwrap();
+        let mut all: Vec<String> = ExportTable::ALL
+            .iter()
+            .map(|table| sql_of(*table).to_owned())
+            .filter(|sql| !sql.is_empty())
+            .collect();
+        all.extend(Table::ALL.iter().map(|table| objects_sql(*table)));
+        all.push(ALL_IDS.to_owned());
+        assert_eq!(all.len(), ExportTable::ALL.len());
+        for sql in all {
+            let mut statement = connection
+                .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+                .unwrap();
+            let parameters = vec![None::<i64>; statement.parameter_count()];
+            let plan: Vec<String> = statement
+                .query_map(rusqlite::params_from_iter(parameters), |row| row.get(3))
+                .unwrap()
+                .collect::<Result<_, _>>()
+                .unwrap();
+            let plan = plan.join("\n");
+            // The ids of one object may be sorted, never those of all.
+            assert!(!plan.contains("TEMP B-TREE FOR ORDER BY"), "{sql}\n{plan}");
+        }
+    }
+
+    #[test]
+    fn every_part_has_its_column() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, 1, MIGRATIONS).unwrap();
+        for table in ExportTable::ALL {
+            if !table.parts().is_empty() {
+                let columns = connection.prepare(sql_of(*table)).unwrap().column_count();
+                assert_eq!(columns, table.parts().len(), "{}", table.name());
+            }
+        }
+    }
+}
