@@ -26,7 +26,9 @@ fn seeds(sim: &Sim) -> Vec<String> {
 fn crawled() -> Folder {
     let folder = Folder::new();
     let sim = world(&folder, "127.0.0.1:0", "2026-06-01");
-    let words = format!("{} --depth 1 --limits off", seeds(&sim).join(" "));
+    let fixed =
+        "--depth 1 --limits off --include-opted-out test --robots relations,profiles,statuses";
+    let words = format!("{} {fixed}", seeds(&sim).join(" "));
     let address = sim.address.clone();
     succeeded(&folder.crawl(&address, &format!("{words} --until-idle")));
     let calls = sim.calls();

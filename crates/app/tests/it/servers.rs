@@ -21,7 +21,10 @@ fn ordinary(call: &Call, stream: &mut std::net::TcpStream) -> std::io::Result<()
 }
 
 fn crawl(folder: &Folder, server: &Counterpart, more: &str) -> Output {
-    folder.crawl(&server.address, &format!("id:1 --until-idle --json {more}"))
+    // These servers know the three robots that every network has.
+    let robots = "--robots relations,profiles,statuses";
+    let words = format!("id:1 --until-idle --json {robots} {more}");
+    folder.crawl(&server.address, &words)
 }
 
 fn outcomes(folder: &Folder) -> Vec<(String, String)> {

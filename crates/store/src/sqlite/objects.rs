@@ -65,12 +65,14 @@ impl<'a> Work<'a, '_> {
             }
             // What nobody has met before cannot have been gone before.
             let is_new = self.fresh.contains_key(&key);
-            if groups.is_empty() {
-                self.mark_pending(key)?;
-            } else {
+            // Those who are gone are still named by others: only a description shows somebody.
+            let is_shown = !groups.is_empty();
+            if is_shown {
                 self.write_groups(object.table, key, groups)?;
+            } else {
+                self.mark_pending(key)?;
             }
-            if object.standing != Standing::Present || !is_new {
+            if object.standing != Standing::Present || (is_shown && !is_new) {
                 self.write_standing(object.table, key, object.standing)?;
             }
             if object.standing == Standing::Present {
