@@ -183,6 +183,7 @@ impl Shop {
     ) -> Result<Hearing, EngineError> {
         let mut url = work.call.plan.url.clone();
         let mut permit = permit;
+        let mut led_astray = OutcomeCode::Malformed;
         loop {
             let (observed, sent) = (self.clock.world(), self.clock.real());
             let fetched = self.fetch(work, &url).await;
@@ -204,9 +205,9 @@ impl Shop {
                 Ok(response) => response,
                 Err(error) => {
                     let (mut reading, is_down) = failure(&error);
-                    // A redirect to where nothing may be asked says nothing of the subject.
+                    // A passing redirect to where nothing may be asked says nothing of the subject.
                     if !hops.is_empty() && reading.outcome == OutcomeCode::Forbidden {
-                        reading.outcome = OutcomeCode::Malformed;
+                        reading.outcome = led_astray;
                     }
                     // Another host that is down is a fault of this call, not of ours.
                     let host_down = is_down && url.origin() == self.settings.base.origin();
@@ -235,7 +236,7 @@ impl Shop {
             let Some(target) = target.filter(|target| matches!(target.scheme(), "http" | "https"))
             else {
                 let reading = Reading::of(
-                    OutcomeCode::Malformed,
+                    led_astray_by(status),
                     format!("http {status}: redirect that leads nowhere"),
                 );
                 return Ok(Hearing::Answer(Box::new(heard(
@@ -255,6 +256,7 @@ impl Shop {
                 ..Commit::default()
             });
             url = target;
+            led_astray = led_astray_by(status);
             match self.purse.lock().await.take(&work.call.budgets).await? {
                 Taken::Permit(next) => permit = next,
                 Taken::Wait { until, .. } => return Ok(Hearing::NoPermit(until)),
@@ -391,6 +393,16 @@ fn redirect(response: &Response) -> Option<String> {
     matches!(response.status, 301 | 302 | 303 | 307 | 308)
         .then(|| response.headers.get("location").map(str::to_owned))
         .flatten()
+}
+
+/// What a redirect that cannot be followed amounts to: one that is meant to last will be the same
+/// next time, any other may be a fault of the moment.
+const fn led_astray_by(status: u16) -> OutcomeCode {
+    if matches!(status, 301 | 308) {
+        OutcomeCode::BadRequest
+    } else {
+        OutcomeCode::Malformed
+    }
 }
 
 /// What a failed fetch amounts to, and whether the host itself is out of reach.

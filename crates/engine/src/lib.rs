@@ -29,4 +29,4 @@ pub use crawl::crawl;
 pub use error::{EngineError, EngineErrorKind};
 pub use permits::BudgetSpent;
 pub use progress::{BudgetProgress, Progress, RobotProgress, Snapshot};
-pub use settings::{CrawlReport, CrawlSettings, Credential, End, History, Limits, Parts};
+pub use settings::{CrawlReport, CrawlSettings, Credential, End, History, Limits, Parts, Rounds};

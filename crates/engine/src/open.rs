@@ -3,7 +3,7 @@
 use crate::EngineError;
 use crate::exchange::Shop;
 use crate::scheduler::Scheduler;
-use crate::settings::{CrawlSettings, Parts};
+use crate::settings::{CrawlSettings, Parts, Rounds};
 use kittiwake_model::{
     Commit, Discovery, Expansion, Reference, RobotFiling, Role, RunRecord, RunUpdate, WorldTime,
 };
@@ -60,7 +60,7 @@ async fn round_of(shop: &Shop, last: Option<&RunRecord>) -> Result<WorldTime, En
     };
     let known: serde_json::Value = serde_json::from_str(&record.settings).unwrap_or_default();
     let round = known["round_us"].as_i64().map_or(now, WorldTime);
-    if !shop.settings.again {
+    if shop.settings.rounds != Rounds::Another {
         return Ok(round);
     }
     for filing in &shop.expansion.robots {

@@ -98,7 +98,7 @@ impl Scheduler {
 
     /// Whether a subject that was last visited then has to be visited in this run.
     pub(crate) fn is_wanted(&self, visited: Option<WorldTime>) -> bool {
-        !self.shop.settings.until_idle || visited.is_none_or(|visited| visited < self.round)
+        !self.shop.settings.rounds.end() || visited.is_none_or(|visited| visited < self.round)
     }
 
     /// Why the crawl should end now, if it should.
@@ -129,7 +129,7 @@ impl Scheduler {
             || !self.in_flight.is_empty()
             || self.ready.values().any(|queue| !queue.is_empty())
             || running().any(|filing| !self.frontier.is_empty(&filing.lane));
-        (!busy && settings.until_idle).then_some(End::Idle)
+        (!busy && settings.rounds.end()).then_some(End::Idle)
     }
 
     /// Leases what is due until every lane has enough work at hand.
@@ -183,7 +183,7 @@ impl Scheduler {
         DueQuestion {
             lane: lane.clone(),
             after: None,
-            not_visited_since: self.shop.settings.until_idle.then_some(self.round),
+            not_visited_since: self.shop.settings.rounds.end().then_some(self.round),
             limit: COUNTED_MAX,
         }
     }
@@ -196,7 +196,7 @@ impl Scheduler {
             self.progress
                 .update(|shown| shown.robot(&filing.robot).waiting = waiting);
         }
-        let until_idle = shop.settings.until_idle;
+        let until_idle = shop.settings.rounds.end();
         self.progress.update(|shown| shown.until_idle = until_idle);
         Ok(())
     }
@@ -388,7 +388,7 @@ impl Scheduler {
             _ => 0,
         };
         let (calls, in_flight) = (self.calls, self.in_flight.len() as u64);
-        let until_idle = self.shop.settings.until_idle;
+        let until_idle = self.shop.settings.rounds.end();
         self.progress.update(|shown| {
             shown.calls = calls;
             shown.in_flight = in_flight;
@@ -438,7 +438,7 @@ impl Scheduler {
     fn finish(&mut self, work: &Work, due: Vec<(Key, WorldTime)>) {
         for (subject, due) in due {
             self.returns.remove(&(subject, work.robot.clone()));
-            let back = if self.shop.settings.until_idle {
+            let back = if self.shop.settings.rounds.end() {
                 Back::Out
             } else {
                 Back::To(due)

@@ -28,10 +28,7 @@ pub struct CrawlSettings {
     pub depth: u32,
     pub follow: Follow,
     pub robots: Vec<Name>,
-    /// Stop when every subject has been visited in this round.
-    pub until_idle: bool,
-    /// Begin another round, if the last one is complete.
-    pub again: bool,
+    pub rounds: Rounds,
     /// How far back the first visit to a timeline goes.
     pub history: History,
     /// Visit those, too, who ask not to be collected.
@@ -50,6 +47,24 @@ pub struct CrawlSettings {
     pub keep_raw: bool,
     /// Everything the user chose, for the run's record.
     pub record: serde_json::Value,
+}
+
+/// How often everybody is visited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rounds {
+    /// Again and again.
+    Endless,
+    /// Once: the crawl ends when every subject has been visited.
+    One,
+    /// Once more, if the last round is complete; else that one is completed.
+    Another,
+}
+
+impl Rounds {
+    /// Whether the crawl ends when every subject has been visited.
+    pub const fn end(self) -> bool {
+        !matches!(self, Self::Endless)
+    }
 }
 
 /// How far back the first visit to a timeline goes. Pages are kept whole.

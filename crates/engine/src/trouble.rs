@@ -118,7 +118,7 @@ impl Scheduler {
     /// The visit failed for good. It does not count: a crawl that goes round comes back to the
     /// subject in its turn, one that ends with everybody visited leaves it to the next run.
     pub(crate) fn give_up(&mut self, work: &Work) {
-        let again = if self.shop.settings.until_idle {
+        let again = if self.shop.settings.rounds.end() {
             Back::Out
         } else {
             Back::Again(self.shop.clock.world())

@@ -4,7 +4,7 @@ use crate::cli::{CrawlArguments, FollowChoice, LimitsChoice};
 use crate::failure::{Failure, code};
 use crate::{console, crash, definitions, environment, history, robots, settings, summary};
 use kittiwake_engine::{
-    Clock, CrawlReport, CrawlSettings, Credential, End, Limits, Parts, Progress,
+    Clock, CrawlReport, CrawlSettings, Credential, End, Limits, Parts, Progress, Rounds,
 };
 use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Method, Request, Secret, is_loopback_host};
 use kittiwake_frontier::RoundRobin;
@@ -314,8 +314,11 @@ fn settings(
         depth: arguments.depth,
         follow: follow(arguments.follow),
         robots,
-        until_idle: arguments.until_idle || arguments.again,
-        again: arguments.again,
+        rounds: match (arguments.again, arguments.until_idle) {
+            (true, _) => Rounds::Another,
+            (false, true) => Rounds::One,
+            (false, false) => Rounds::Endless,
+        },
         history: arguments.history,
         include_opted_out: arguments.include_opted_out.is_some(),
         calls_max: arguments.calls,

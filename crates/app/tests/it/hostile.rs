@@ -244,7 +244,7 @@ fn a_seed_that_does_not_exist_is_an_outcome() {
     );
     let output = folder.crawl(
         &sim.address,
-        "nobody-of-this-name id:999999999999 --until-idle --limits off --json",
+        "nobody-of-this-name id:999999999999 --until-idle --limits off --json --without instance",
     );
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let found = rows(

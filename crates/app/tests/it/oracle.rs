@@ -150,14 +150,14 @@ impl Truth {
 
     /// Canonical ids of objects that a crawl may know by their local ids alone, by (type, id).
     pub(crate) fn names_of_local_ids(&self) -> BTreeMap<(String, String), String> {
-        let named = |kind: &'static str, rows: &BTreeMap<String, Value>| -> Vec<_> {
+        let entries_of = |kind: &'static str, rows: &BTreeMap<String, Value>| -> Vec<_> {
             let entry = |(id, row): (&String, &Value)| {
                 ((kind.to_owned(), field(row, "local_id")), id.clone())
             };
             rows.iter().map(entry).collect()
         };
-        let mut names = named("user", &self.users);
-        names.extend(named("status", &self.statuses));
+        let mut names = entries_of("user", &self.users);
+        names.extend(entries_of("status", &self.statuses));
         names.into_iter().collect()
     }
 

@@ -92,12 +92,12 @@ pub(crate) fn held_rows(
         }
     };
     let found = rows(connection, sql);
-    let named: Vec<Vec<String>> = found
+    let renamed: Vec<Vec<String>> = found
         .into_iter()
         .map(|row| row.into_iter().zip(&is_key).map(name).collect())
         .collect();
-    let count = named.len();
-    let set: Rows = named.into_iter().collect();
+    let count = renamed.len();
+    let set: Rows = renamed.into_iter().collect();
     assert_eq!(set.len(), count, "two rows of one thing in {sql}");
     set
 }
