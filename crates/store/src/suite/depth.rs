@@ -1,11 +1,11 @@
 //! Depths and filing: the result is that of a breadth-first search, whatever the order.
 
 use super::build::{
-    SeedOnFailure, Seeded, With, at, card, commit, drain, follows, id_of, number, of_kind, robot,
-    rules, seed, select, unnamed, user,
+    SeedOnFailure, Seeded, With, at, card, commit, drain, follows, group, id_of, key, link, number,
+    object, of_kind, post, robot, rules, seed, select, unnamed, user,
 };
 use super::{Inspect, Make};
-use kittiwake_model::{Commit, Expansion, Identity};
+use kittiwake_model::{Commit, Expansion, Identity, Role, Table, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -390,14 +390,17 @@ pub async fn a_hub_that_comes_nearer_starts_over(make: Make<'_>) {
         ..at(1)
     };
     commit(&*store, told).await;
-    // Reached at depth 2, and half handed on when a shorter path is found.
-    for (links, discoveries) in [
+    // Reached at depth 2, and half handed on when a shorter path is found, which does not get as
+    // far at first.
+    for (steps, links, discoveries) in [
         (
+            2_000,
             vec![follows(&near, &far), follows(&far, &hub)],
             vec![seed(&near, 0)],
         ),
-        (vec![follows(&near, &hub)], vec![]),
+        (20, vec![follows(&near, &hub)], vec![]),
     ] {
+        store.limit_steps(steps).await.unwrap();
         let report = commit(
             &*store,
             Commit {
@@ -410,9 +413,88 @@ pub async fn a_hub_that_comes_nearer_starts_over(make: Make<'_>) {
         .await;
         assert!(report.backlog);
     }
+    store.limit_steps(2_000).await.unwrap();
     drain(&*store, 3, &rules).await;
     assert_eq!(
         number(&*store, "SELECT count(*) FROM subjects WHERE depth = 2").await,
         fans
     );
+}
+
+pub async fn a_merge_beside_a_half_done_list_misses_nobody(make: Make<'_>) {
+    for (following, followers) in [(true, false), (false, true)] {
+        for has_rules in [true, false] {
+            let place = make();
+            let store = place.open().unwrap();
+            let rules = rules(2, following, followers);
+            let relation = |hub: &Identity, other: &Identity| {
+                if following {
+                    follows(hub, other)
+                } else {
+                    follows(other, hub)
+                }
+            };
+            let hub = user("hub");
+            // The first to be met, whom nobody relates to the hub until the last is known.
+            let first = key(&*store, &user("first")).await;
+            let mut links: Vec<_> = (0..40)
+                .map(|number| relation(&hub, &user(&format!("fan{number}"))))
+                .collect();
+            links.push(relation(&hub, &unnamed("user").local("1")));
+            commit(&*store, Commit { links, ..at(1) }).await;
+            store.limit_steps(10).await.unwrap();
+            let found = Commit {
+                discoveries: vec![seed(&hub, 0)],
+                expansion: Some(rules.clone()),
+                ..at(2)
+            };
+            assert!(commit(&*store, found).await.backlog);
+            let proof = Commit {
+                objects: vec![card(user("first").local("1"), "proved")],
+                expansion: has_rules.then(|| rules.clone()),
+                ..at(3)
+            };
+            assert_eq!(commit(&*store, proof).await.merged[0].1, first);
+            drain(&*store, 4, &rules).await;
+            assert_eq!(stored_depths(&*store).await.get("first"), Some(&1));
+        }
+    }
+}
+
+pub async fn a_type_that_becomes_known_late_changes_who_is_within_reach(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let mut rules = (*rules(1, true, true)).clone();
+    rules.robots = vec![robot("profiles", "account"), robot("threads", "toot")];
+    rules.brings = vec![Role::Likers];
+    let rules = Arc::new(rules);
+    let (alice, bob) = (of_kind("account", "alice"), of_kind("account", "bob"));
+    let toot = |id: &str| post(of_kind("toot", id), &alice, "says");
+    let told = |at_us: i64| Commit {
+        expansion: Some(rules.clone()),
+        ..at(at_us)
+    };
+    // From the words alone nobody can know that an account is a user.
+    let first = Commit {
+        objects: vec![toot("t")],
+        discoveries: vec![seed(&alice, 0)],
+        links: vec![link("like", &bob, &of_kind("toot", "t"))],
+        ..told(1)
+    };
+    commit(&*store, first).await;
+    assert_eq!(stored_depths(&*store).await.get("bob"), None);
+    let described = Commit {
+        objects: vec![object(
+            Table::Users,
+            of_kind("account", "cid"),
+            vec![group("card", &[("is_bot", Value::Bool(true))])],
+        )],
+        ..told(2)
+    };
+    commit(&*store, described).await;
+    drain(&*store, 3, &rules).await;
+    assert_eq!(stored_depths(&*store).await.get("bob"), Some(&1));
+    let expected = [("alice", "profiles"), ("bob", "profiles"), ("t", "threads")]
+        .map(|(id, robot)| (id.to_owned(), robot.to_owned()));
+    assert_eq!(filed(&*store).await, expected.into());
 }

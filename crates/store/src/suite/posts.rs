@@ -254,6 +254,39 @@ pub async fn an_authors_posts_are_filed_in_bounded_steps(make: Make<'_>) {
     assert_eq!(number(&*store, "SELECT count(*) FROM frontier").await, 600);
 }
 
+pub async fn a_post_that_moves_among_its_authors_posts_is_not_passed_over(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let rules = post_rules(0, vec![robot("threads", "status")]);
+    let alice = user("alice");
+    let told = |at_us: i64, id: i64, created_us: i64| {
+        let created = Value::Time {
+            at_us: created_us,
+            clamped: false,
+        };
+        let fields = [("author", named_value(&alice)), ("created_us", created)];
+        let content = vec![group("content", &fields)];
+        Commit {
+            objects: vec![object(Table::Statuses, status(&id.to_string()), content)],
+            ..at(at_us)
+        }
+    };
+    for id in 100..140 {
+        commit(&*store, told(1, id, id)).await;
+    }
+    store.limit_steps(10).await.unwrap();
+    let found = Commit {
+        discoveries: vec![seed(&alice, 0)],
+        expansion: Some(rules.clone()),
+        ..at(2)
+    };
+    assert!(commit(&*store, found).await.backlog);
+    // The last one was posted before the first, as it turns out.
+    commit(&*store, told(3, 139, 1)).await;
+    drain(&*store, 4, &rules).await;
+    assert_eq!(number(&*store, "SELECT count(*) FROM frontier").await, 40);
+}
+
 pub async fn people_come_in_by_what_they_do_with_posts(make: Make<'_>) {
     for (role, expected) in [
         (
