@@ -427,13 +427,16 @@ impl<'a> Oracle<'a> {
 }
 
 fn random_rules(random: &mut Seeded) -> (Arc<Expansion>, Kinds) {
-    let roles = [
+    let all_roles = [
         Role::Commenters,
         Role::Reposters,
         Role::Likers,
         Role::Authors,
     ];
-    let mut brings: Vec<Role> = roles.into_iter().filter(|_| !random.chance(4)).collect();
+    let mut brings: Vec<Role> = all_roles
+        .into_iter()
+        .filter(|_| !random.chance(4))
+        .collect();
     let mut kinds = USUAL;
     if random.chance(3) {
         kinds = UNUSUAL;
