@@ -1,0 +1,120 @@
+//! The servers that are crawled, each in a process of its own: the pages, at the least cost, and
+//! the synthetic network.
+
+use crate::pages::{PAGES_PER_TIMELINE, Pages, Place};
+use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use axum::serve::ListenerExt as _;
+use kittiwake_sim::{Limits, SimConfig};
+use std::collections::HashMap;
+use std::io::Read as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+/// 2026-06-01T12:00:00Z, as in `kittiwake sim serve`.
+const WORLD_AT_US: i64 = 1_780_315_200_000_000;
+
+struct Served {
+    pages: Pages,
+    address: SocketAddr,
+    latency: Duration,
+}
+
+/// Prints its address and serves pages until standard input is closed.
+pub(crate) fn serve_pages(latency: Duration) {
+    // One thread is enough, and cheaper than several.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let served = Served {
+            pages: Pages::new(),
+            address,
+            latency,
+        };
+        let router = Router::new()
+            .route("/api/v1/accounts/{account}/statuses", get(timeline))
+            .with_state(Arc::new(served));
+        let listener = listener.tap_io(|socket| drop(socket.set_nodelay(true)));
+        println!("{address}");
+        tokio::select! {
+            _ = axum::serve(listener, router) => {}
+            () = input_closed() => {}
+        }
+    });
+}
+
+/// Prints the address and a user, and serves a synthetic network until standard input is closed.
+pub(crate) fn serve_world(users: u64) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let server = kittiwake_sim::serve(SimConfig {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            users,
+            seed: 1,
+            speed: 0.0,
+            limit_speed: None,
+            at_us: WORLD_AT_US,
+            real_now_us: WORLD_AT_US,
+            limits: Limits::Off,
+            latency_ms: 0,
+        });
+        let server = server.await.unwrap();
+        let handles = server.seed_handles(1);
+        println!("{} {}", server.address(), handles.join(" "));
+        input_closed().await;
+        server.shutdown().await;
+    });
+}
+
+/// A server must not outlive the benchmark that started it, however that ends.
+async fn input_closed() {
+    let (closed, close) = oneshot::channel();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        let _ = closed.send(());
+    });
+    let _ = close.await;
+}
+
+async fn timeline(
+    State(served): State<Arc<Served>>,
+    Path(account): Path<u64>,
+    Query(parameters): Query<HashMap<String, String>>,
+) -> Response {
+    let max_id = parameters.get("max_id").map(|id| id.parse());
+    let Ok(max_id) = max_id.transpose() else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    let Some(place) = Place::find(account, max_id) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    if !served.latency.is_zero() {
+        tokio::time::sleep(served.latency).await;
+    }
+    let mut headers = HeaderMap::new();
+    let json = HeaderValue::from_static("application/json; charset=utf-8");
+    headers.insert(header::CONTENT_TYPE, json);
+    if let Some(next) = place.next() {
+        let address = served.address;
+        let link = format!(
+            "<http://{address}/api/v1/accounts/{account}/statuses?limit=40&max_id={next}>; rel=\"next\""
+        );
+        headers.insert(header::LINK, HeaderValue::try_from(link).unwrap());
+    }
+    (headers, served.pages.render(place)).into_response()
+}
+
+/// How many timelines hold so many pages.
+pub(crate) fn timelines(pages: u64) -> u64 {
+    pages.div_ceil(PAGES_PER_TIMELINE)
+}
