@@ -1,8 +1,8 @@
 //! The whole crawl, measured: speed against Scrapy and a bare client, scaling against latency,
-//! memory.
+//! memory, and the heavy parts alone.
 //!
-//! `cargo bench -p kittiwake-app --bench crawl` measures all of it; after `--`, the letters `A`,
-//! `B` and `C` choose parts, `--quick` makes everything small, and `--binary FILE` measures
+//! `cargo bench -p kittiwake-app --bench crawl` measures all of it; after `--`, the letters `A`
+//! to `D` choose parts, `--quick` makes everything small, and `--binary FILE` measures
 //! another build. Linux only: it reads what the kernel counted of a process.
 
 #![allow(
@@ -18,6 +18,7 @@ mod latency;
 mod measure;
 mod memory;
 mod pages;
+mod parts;
 mod server;
 mod whole_path;
 
@@ -80,18 +81,19 @@ fn measure_chosen(mut words: &[&str]) {
                 bench.kittiwake.binary = path.into();
                 words = after;
             }
-            ("A" | "B" | "C", _) => parts.push(*word),
-            _ => panic!("{word:?}: write A, B, C, --quick or --binary FILE"),
+            ("A" | "B" | "C" | "D", _) => parts.push(*word),
+            _ => panic!("{word:?}: write A, B, C, D, --quick or --binary FILE"),
         }
     }
     if parts.is_empty() {
-        parts = vec!["A", "B", "C"];
+        parts = vec!["A", "B", "C", "D"];
     }
     for part in parts {
         match part {
             "A" => whole_path::run(&bench),
             "B" => latency::run(&bench),
-            _ => memory::run(&bench),
+            "C" => memory::run(&bench),
+            _ => parts::run(&bench),
         }
     }
 }

@@ -47,6 +47,11 @@ pub(crate) fn run(command: &mut Command, mut look: impl FnMut(u64)) -> Usage {
     }
 }
 
+/// Processor time of this process so far.
+pub(crate) fn own_cpu_seconds() -> f64 {
+    processor_seconds(Path::new("/proc/self/stat"), Whose::Own)
+}
+
 /// Processor time of a process that is running.
 pub(crate) fn cpu_seconds_of(child: &Child) -> f64 {
     let path = format!("/proc/{}/stat", child.id());

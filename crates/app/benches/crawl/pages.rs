@@ -28,6 +28,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    pub(crate) fn nth(timeline: u64, page: u64) -> Self {
+        Self { timeline, page }
+    }
+
     /// The page that a request asks for.
     pub(crate) fn find(account: u64, max_id: Option<u64>) -> Option<Self> {
         let timeline = account.checked_sub(FIRST_ACCOUNT)?;
