@@ -73,7 +73,7 @@ pub(crate) fn run(bench: &Bench) {
     let kittiwake = &bench.kittiwake;
     let scrapy = Scrapy::install(&bench.target);
     let server = Server::of_pages(Duration::ZERO);
-    let served = cpu_seconds_of(&server.child);
+    let cpu_before = cpu_seconds_of(&server.child);
     let mut ours = Contender::new(kittiwake.version());
     let mut bare = Contender::new("bare client".to_owned());
     let mut theirs = Contender::new(scrapy.as_ref().map_or_else(
@@ -118,12 +118,12 @@ pub(crate) fn run(bench: &Bench) {
         print_ratio("Kittiwake : Scrapy", &ours, &theirs, pages);
     }
     print_ratio("Kittiwake : bare client", &ours, &bare, pages);
-    let served = cpu_seconds_of(&server.child) - served;
+    let cpu_seconds = cpu_seconds_of(&server.child) - cpu_before;
     let all_runs = ours.runs.len() + bare.runs.len() + theirs.runs.len();
     println!(
         "rows of each crawl: {}; the server took {:.2} CPU s/1000 pages",
         list_rows(&ours),
-        served / (all_runs as f64 * pages as f64 / 1_000.0)
+        cpu_seconds / (all_runs as f64 * pages as f64 / 1_000.0)
     );
 }
 
