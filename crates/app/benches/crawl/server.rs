@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::serve::ListenerExt as _;
-use kittiwake_sim::{Limits, SimConfig};
+use kittiwake_sim::SimConfig;
 use std::collections::HashMap;
 use std::io::Read as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -57,17 +57,8 @@ pub(crate) fn serve_pages(latency: Duration) {
 pub(crate) fn serve_world(users: u64) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let server = kittiwake_sim::serve(SimConfig {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            users,
-            seed: 1,
-            speed: 0.0,
-            limit_speed: None,
-            at_us: WORLD_AT_US,
-            real_now_us: WORLD_AT_US,
-            limits: Limits::Off,
-            latency_ms: 0,
-        });
+        let config = SimConfig::frozen(users, 1, WORLD_AT_US, WORLD_AT_US);
+        let server = kittiwake_sim::serve(config);
         let server = server.await.unwrap();
         let handles = server.seed_handles(1);
         println!("{} {}", server.address(), handles.join(" "));
