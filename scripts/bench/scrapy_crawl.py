@@ -3,7 +3,8 @@
 Fetches, parses and writes the same rows to the same tables with the same indexes, as somebody
 would who knows Scrapy and SQLite well: no delays, no logs, no middleware that is not needed, rows
 written with executemany in large transactions. It is let off what Kittiwake does beside that: it
-keeps every id it has met in memory, cannot resume, and has no query log and no frontier.
+keeps every id it has met in memory, cannot resume, and has no query log, no frontier and no
+beginnings of conversations.
 
 scrapy_crawl.py URL FIRST_ACCOUNT TIMELINES AT_ONCE FILE SCHEMA
 """
@@ -51,7 +52,11 @@ INSERT_TAG = insert("tags", ("key", "name", "url", "observed"))
 INSERT_ID = insert(
     "ids",
     ("key", "hash", "canonical", "movable", "first_seen_us", "last_seen_us", "network", "type",
-     "alias", "host", "id"),
+     "alias", "host", "id", "rowid"),
+)
+INSERT_PLACE = insert("id_places", ("hash", "row"))
+INSERT_COMMENT = insert(
+    "comments", ("key", "status", "parent", "root", "author", "created_us", "observed")
 )
 INSERT_LINK = insert(
     "links",
@@ -85,6 +90,7 @@ class Store:
         with open(schema, encoding="utf-8") as text:
             self.connection.executescript(text.read())
         self.next_key = 1
+        self.next_id = 1
         self.keys = {"user": {}, "status": {}, "tag": {}}
         self.described = set()
         self.pages = 0
@@ -92,6 +98,7 @@ class Store:
 
     def clear(self):
         self.users, self.statuses, self.tags, self.ids, self.links = {}, [], [], [], []
+        self.comments = []
 
     def add_id(self, key, kind, alias, host, text, movable=False):
         name = f"mastodon\xff{kind}\xff{alias}\xff{host}\xff{text}"
@@ -99,8 +106,9 @@ class Store:
         number = int.from_bytes(digest, "little", signed=True)
         self.ids.append(
             (key, number, alias == "", movable, self.now, self.now, "mastodon", kind, alias, host,
-             text)
+             text, self.next_id)
         )
+        self.next_id += 1
 
     def key(self, kind, local):
         """The key of an object and whether it is new."""
@@ -173,6 +181,8 @@ class Store:
             if new:
                 self.add_id(reply_to, "status", "id", self.host, status["in_reply_to_id"])
             reply_to_author = self.named_user(status["in_reply_to_account_id"])
+            # Where the conversation began is not looked for.
+            self.comments.append((key, None, reply_to, None, author, at_us, "{}"))
         if status["reblog"]:
             repost_of = self.status(status["reblog"])
             self.links.append(("repost", key, repost_of, at_us, self.now, self.now))
@@ -209,10 +219,13 @@ class Store:
     def write(self):
         self.connection.execute("BEGIN")
         self.connection.executemany(INSERT_ID, self.ids)
+        places = sorted((hashed, row) for (_, hashed, *_, row) in self.ids)
+        self.connection.executemany(INSERT_PLACE, places)
         self.connection.executemany(INSERT_USER, self.users.values())
         self.connection.executemany(INSERT_TAG, self.tags)
         self.connection.executemany(INSERT_STATUS, self.statuses)
         self.connection.executemany(INSERT_LINK, self.links)
+        self.connection.executemany(INSERT_COMMENT, self.comments)
         self.connection.execute("COMMIT")
         self.clear()
 

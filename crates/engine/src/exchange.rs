@@ -19,14 +19,44 @@ use kittiwake_model::{
 use kittiwake_network::{Answer, Query, Reading};
 use kittiwake_store::Store;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use url::Url;
 
 /// Redirects followed for one call, each charged like a call of its own.
 const HOPS_MAX: usize = 3;
 /// No server's word shuts a budget for longer.
 const BELIEVED_WAIT_US_MAX: i64 = 7 * 24 * 3_600 * 1_000_000;
+
+/// The calls that a host is busy with. An answer that waits to be committed keeps no host busy, so
+/// the next call need not wait for it; and while answers wait, they gather into larger
+/// transactions.
+#[derive(Debug, Default)]
+pub(crate) struct Wire {
+    calls: AtomicUsize,
+    left: Notify,
+}
+
+impl Wire {
+    pub(crate) fn enter(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn leave(&self) {
+        self.calls.fetch_sub(1, Ordering::Relaxed);
+        self.left.notify_one();
+    }
+
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Waits until a call has been answered since the last time that this was waited for.
+    pub(crate) async fn freed(&self) {
+        self.left.notified().await;
+    }
+}
 
 /// What every exchange of a crawl shares.
 #[derive(Debug)]
@@ -41,6 +71,7 @@ pub(crate) struct Shop {
     pub purse: Mutex<Purse>,
     pub expansion: Arc<Expansion>,
     pub shared: Mutex<Shared>,
+    pub wire: Wire,
 }
 
 /// An exchange that is over, durably.
@@ -112,7 +143,9 @@ pub(crate) async fn exchange(
 ) -> Result<Done, EngineError> {
     shop.crash.reached(CrashPoint::GrantAndSend);
     let mut hops = Vec::new();
-    let heard = match shop.hear(&work, permit, &mut hops).await? {
+    let hearing = shop.hear(&work, permit, &mut hops).await;
+    shop.wire.leave();
+    let heard = match hearing? {
         Hearing::Answer(heard) => *heard,
         Hearing::NoPermit(until) => {
             let calls = hops.len() as u64;
@@ -164,6 +197,7 @@ impl Shop {
             purse: Mutex::new(purse),
             expansion: Arc::new(expansion),
             shared: Mutex::new(Shared::default()),
+            wire: Wire::default(),
         }
     }
 

@@ -22,6 +22,10 @@ const NAP_MAX: Duration = Duration::from_secs(1);
 /// Waiting subjects are counted up to this many.
 const COUNTED_MAX: usize = 1_000_000;
 
+/// Answers that may wait to be committed beside the calls that are under way; each is held in
+/// memory.
+const ANSWERS_MAX: usize = 32;
+
 /// How often budgets are shown.
 const BUDGETS_EVERY: Duration = Duration::from_millis(500);
 
@@ -203,7 +207,7 @@ impl Scheduler {
 
     /// The next work that may be sent at this moment, with its permit.
     pub(crate) async fn grant(&mut self) -> Result<Option<(Work, Permit)>, EngineError> {
-        if self.in_flight.len() >= self.shop.settings.concurrency || self.host.is_paused() {
+        if !self.has_room() || self.host.is_paused() {
             return Ok(None);
         }
         let calls_left = self
@@ -247,6 +251,12 @@ impl Scheduler {
         Ok(None)
     }
 
+    /// Whether one more call may be under way.
+    fn has_room(&self) -> bool {
+        let concurrency = self.shop.settings.concurrency;
+        self.shop.wire.calls() < concurrency && self.in_flight.len() < concurrency + ANSWERS_MAX
+    }
+
     fn lanes_in_turn(&self) -> Vec<Name> {
         let mut lanes: Vec<Name> = self.ready.keys().cloned().collect();
         if let Some(place) = lanes
@@ -259,6 +269,7 @@ impl Scheduler {
     }
 
     pub(crate) fn send(&mut self, work: Work, permit: Permit) {
+        self.shop.wire.enter();
         self.in_flight
             .spawn(exchange(Arc::clone(&self.shop), work, permit));
         let in_flight = self.in_flight.len() as u64;
@@ -276,6 +287,7 @@ impl Scheduler {
                 Ok(done) => Ok(Some(done?)),
                 Err(error) => Err(EngineError::Broken(format!("a visit failed: {error}"))),
             },
+            () = self.shop.wire.freed() => Ok(None),
             () = tokio::time::sleep(nap) => Ok(None),
         }
     }
@@ -287,7 +299,7 @@ impl Scheduler {
         if self.host.is_paused() {
             let until = self.host.pause_until.unwrap_or_else(Instant::now);
             nap = nap.min(until.saturating_duration_since(Instant::now()));
-        } else if self.in_flight.len() < self.shop.settings.concurrency {
+        } else if self.has_room() {
             let purse = self.shop.purse.lock().await;
             let ready = self.ready.values().flatten();
             for work in ready.filter(|work| self.controls.lets_run(&work.robot)) {

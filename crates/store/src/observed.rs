@@ -4,13 +4,13 @@
 //! `{"card":[microseconds,log,list]}`. A group with exceptions is written in full:
 //! `{"card":{"at":[microseconds,log],"fields":list,"older":{…},"kinds":{…}}}`.
 
-use kittiwake_model::{GroupState, Name, Stamp};
+use kittiwake_model::{GroupState, Name, Stamp, Table, Value};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap as _, SerializeTuple as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
@@ -26,6 +26,29 @@ pub(crate) struct FieldLists {
     by_hash: HashMap<u64, Vec<i64>>,
     newest: i64,
     unsaved: Vec<i64>,
+    /// Lists in the orders in which definitions have them.
+    orders: HashMap<u64, Arc<Order>>,
+}
+
+/// A list of fields in the order in which a definition has it.
+#[derive(Debug)]
+pub(crate) struct Order {
+    table: Table,
+    names: Box<[Name]>,
+    /// The number of the sorted list.
+    number: i64,
+    /// The columns of the table in which the fields are kept.
+    pub places: Box<[Option<usize>]>,
+}
+
+impl Order {
+    /// Compared by place in memory: the names of a definition are made once.
+    fn is_of(&self, table: Table, fields: &[(Name, Value)]) -> bool {
+        let mut pairs = self.names.iter().zip(fields);
+        self.table == table
+            && self.names.len() == fields.len()
+            && pairs.all(|(name, (field, _))| Arc::ptr_eq(name, field))
+    }
 }
 
 impl FieldLists {
@@ -57,6 +80,36 @@ impl FieldLists {
         Some(number)
     }
 
+    /// What is known of a list that may be in any order; `None` if a field stands in it twice or
+    /// there are too many lists.
+    pub(crate) fn order(&mut self, table: Table, fields: &[(Name, Value)]) -> Option<Arc<Order>> {
+        let hash = place_in_memory(table, fields);
+        if let Some(order) = self.orders.get(&hash)
+            && order.is_of(table, fields)
+        {
+            return Some(Arc::clone(order));
+        }
+        let mut sorted: Vec<&Name> = fields.iter().map(|(name, _)| name).collect();
+        sorted.sort_unstable();
+        if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+            return None;
+        }
+        let number = self.number_of(sorted.into_iter())?;
+        let columns = table.columns();
+        let place = |field: &Name| columns.iter().position(|column| column.name == &**field);
+        let order = Arc::new(Order {
+            table,
+            names: fields.iter().map(|(name, _)| name.clone()).collect(),
+            number,
+            places: fields.iter().map(|(name, _)| place(name)).collect(),
+        });
+        if self.orders.len() >= LISTS_MAX {
+            self.orders.clear();
+        }
+        self.orders.insert(hash, Arc::clone(&order));
+        Some(order)
+    }
+
     pub(crate) fn fields(&self, number: i64) -> Option<&Arc<[Name]>> {
         self.by_number.get(&number)
     }
@@ -70,6 +123,13 @@ impl FieldLists {
     pub(crate) fn has_unsaved(&self) -> bool {
         !self.unsaved.is_empty()
     }
+}
+
+/// A number that is the same for the same names of one definition, and quick to make.
+fn place_in_memory(table: Table, fields: &[(Name, Value)]) -> u64 {
+    fields.iter().fold(table as u64, |hash, (name, _)| {
+        (hash.rotate_left(5) ^ name.as_ptr().addr() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    })
 }
 
 fn hash_of<'a>(fields: impl Iterator<Item = &'a Name>) -> u64 {
@@ -93,6 +153,35 @@ pub(crate) enum FieldKind {
     Json,
     /// In histories: a plain number in a field whose name promises something else.
     Integer,
+}
+
+/// Brings the times of some groups forward; `None` if all of them are as late already.
+pub(crate) fn restamped(
+    observed: &str,
+    names: &[Name],
+    stamp: Stamp,
+) -> Result<Option<String>, serde_json::Error> {
+    let mut groups: BTreeMap<&str, serde_json::Value> = serde_json::from_str(observed)?;
+    let mut changed = false;
+    for name in names {
+        let Some(group) = groups.get_mut(&**name) else {
+            continue;
+        };
+        let at = match group {
+            serde_json::Value::Array(short) => short.get_mut(..2),
+            full => full["at"].as_array_mut().map(|at| &mut at[..]),
+        };
+        let Some([at_us, log]) = at else { continue };
+        let known = Stamp {
+            at_us: at_us.as_i64().unwrap_or(i64::MIN),
+            log: log.as_i64().unwrap_or(0),
+        };
+        if known < stamp {
+            (*at_us, *log) = (stamp.at_us.into(), stamp.log.into());
+            changed = true;
+        }
+    }
+    changed.then(|| serde_json::to_string(&groups)).transpose()
 }
 
 /// One group as it is written.
@@ -120,6 +209,28 @@ impl<'a> Written<'a> {
             kinds,
         }
     }
+}
+
+/// The whole column of an object that was observed for the first time, from the names of its groups
+/// and their lists; `None` if a group stands there twice.
+pub(crate) fn first(groups: &[(&Name, Arc<Order>)], stamp: Stamp) -> Option<String> {
+    let mut parts: Vec<(&str, i64)> = groups
+        .iter()
+        .map(|(name, order)| (&***name, order.number))
+        .collect();
+    parts.sort_unstable();
+    if parts.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+        return None;
+    }
+    let mut text = String::with_capacity(48 * parts.len());
+    for (name, list) in parts {
+        text.push(if text.is_empty() { '{' } else { ',' });
+        text.push_str(&serde_json::to_string(name).ok()?);
+        let Stamp { at_us, log } = stamp;
+        let _ = write!(text, ":[{at_us},{log},{list}]");
+    }
+    text.push('}');
+    Some(text)
 }
 
 /// The whole column as text.

@@ -8,7 +8,7 @@
 use crate::observed::{self, FieldKind, FieldLists, Written};
 use kittiwake_model::catalogue::Column;
 use kittiwake_model::value::clean_text;
-use kittiwake_model::{ColumnKind, GroupState, Key, Name, Reference, Stamp, Table, Value};
+use kittiwake_model::{ColumnKind, Group, GroupState, Key, Name, Reference, Stamp, Table, Value};
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -109,6 +109,98 @@ pub(crate) fn encode<'a>(
     })
 }
 
+/// What [`encode`] writes of an object that nobody has described before, straight from what was
+/// observed: `pointed` are the keys of its references, in order. `None` for what is out of the
+/// ordinary and has to be brought into its stored form first.
+pub(crate) fn encode_first<'a>(
+    table: Table,
+    groups: &'a [Group],
+    pointed: &[i64],
+    stamp: Stamp,
+    lists: &mut FieldLists,
+) -> Result<Option<Record<'a>>, serde_json::Error> {
+    let columns = table.columns();
+    let mut cells = vec![Cell::Null; columns.len()];
+    let mut filled = 0_u64;
+    let mut extra: Vec<(&str, Raw<'_>)> = Vec::new();
+    let mut pointed = pointed.iter();
+    let mut orders = Vec::with_capacity(groups.len());
+    for group in groups {
+        let Some(order) = lists.order(table, &group.fields) else {
+            return Ok(None);
+        };
+        for ((field, value), place) in group.fields.iter().zip(&order.places) {
+            let column = place.map(|place| &columns[place]);
+            let cell = match value {
+                Value::Object(_) => match (column, pointed.next()) {
+                    (Some(column), Some(key)) if is_reference(column) => Some(Cell::Integer(*key)),
+                    // A reference without a column is rare enough to go the long way.
+                    _ => return Ok(None),
+                },
+                _ if !is_normal(column.map(|column| column.kind), value) => return Ok(None),
+                _ => column.and_then(|column| cell_of(column, value)),
+            };
+            if kind_of(value, cell.is_some()).is_some() {
+                return Ok(None);
+            }
+            match (*place, cell) {
+                (Some(place), Some(cell)) => {
+                    if filled & (1 << place) != 0 {
+                        return Ok(None);
+                    }
+                    filled |= 1 << place;
+                    cells[place] = cell;
+                }
+                _ => extra.push((field, Raw(value))),
+            }
+        }
+        orders.push((&group.name, order));
+    }
+    extra.sort_unstable_by_key(|(field, _)| *field);
+    if extra.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+        return Ok(None);
+    }
+    let Some(observed) = observed::first(&orders, stamp) else {
+        return Ok(None);
+    };
+    Ok(Some(Record {
+        cells,
+        extra: if extra.is_empty() {
+            None
+        } else {
+            Some(serde_json::to_string(&Extra(&extra))?)
+        },
+        observed,
+    }))
+}
+
+fn is_reference(column: &Column) -> bool {
+    matches!(column.kind, ColumnKind::Reference(_))
+}
+
+struct Extra<'a>(&'a [(&'a str, Raw<'a>)]);
+
+impl Serialize for Extra<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(field, value)| (field, value)))
+    }
+}
+
+/// Whether [`normalise`] would leave the value as it is.
+fn is_normal(column: Option<ColumnKind>, value: &Value) -> bool {
+    match value {
+        Value::Float(float) => float.is_finite() && *float != 0.0,
+        Value::Int(_) => column != Some(ColumnKind::Real),
+        Value::Text(text) => !text.as_bytes().contains(&0),
+        Value::Json(text) => {
+            !text.as_bytes().contains(&0)
+                && serde_json::from_str::<&RawValue>(text)
+                    .is_ok_and(|raw| raw.get().len() == text.len())
+        }
+        _ => true,
+    }
+}
+
 /// Only the column `observed` of what [`encode`] writes.
 pub(crate) fn encode_observed(
     table: Table,
@@ -131,6 +223,16 @@ pub(crate) fn encode_observed(
         observed.push(Written::new(name, group, kinds, lists));
     }
     observed::to_text(&observed)
+}
+
+/// The column `observed` with the times of some groups brought forward; `None` if all of them are
+/// as late already.
+pub(crate) fn restamped(
+    observed: &str,
+    names: &[Name],
+    stamp: Stamp,
+) -> Result<Option<String>, serde_json::Error> {
+    observed::restamped(observed, names, stamp)
 }
 
 /// The newest observation of any group.

@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 /// The tables that every crawler fills, with the same rows.
-pub(crate) const TABLES: [&str; 5] = ["users", "statuses", "tags", "links", "ids"];
+pub(crate) const TABLES: [&str; 6] = ["users", "statuses", "comments", "tags", "links", "ids"];
 
 /// A server in a process of its own; it ends when this is dropped.
 pub(crate) struct Server {

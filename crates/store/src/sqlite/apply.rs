@@ -1,5 +1,6 @@
 //! One commit, written.
 
+use super::familiar::Mark;
 use super::work::Work;
 use crate::StoreError;
 use kittiwake_model::{
@@ -11,10 +12,12 @@ use rusqlite::params;
 const STATE_BYTES_MAX: usize = 64;
 
 impl<'a> Work<'a, '_> {
-    /// Writes a commit into the transaction. `now_us` is the machine's time, for the log.
+    /// Writes a commit into the transaction. `marks` are those of its
+    /// objects; `now_us` is the machine's time, for the log.
     pub(super) fn apply(
         &mut self,
         commit: &'a Commit,
+        marks: &[Mark],
         now_us: i64,
     ) -> Result<CommitReport, StoreError> {
         self.report = CommitReport::default();
@@ -33,10 +36,10 @@ impl<'a> Work<'a, '_> {
         }
         // Whatever the objects are called is settled before anything points at them.
         let mut objects = Vec::with_capacity(commit.objects.len());
-        for object in &commit.objects {
-            objects.push(self.resolve(&object.identity, object.known_as)?);
+        for (object, mark) in commit.objects.iter().zip(marks) {
+            objects.push(self.resolve(&object.identity, mark.place, object.known_as)?);
         }
-        self.write_objects(&commit.objects, &objects)?;
+        self.write_objects(&commit.objects, marks, &objects)?;
         self.write_links(&commit.links, &objects)?;
         self.write_discoveries(&commit.discoveries, &objects)?;
         self.write_imported(&commit.imported)?;

@@ -352,7 +352,8 @@ mod tests {
         let (folder, path) = place();
         drop(started(&path).await);
         let sound = std::fs::read(&path).unwrap();
-        let pages = sound.len() / 4096;
+        let page_bytes = super::super::open::PAGE_BYTES as usize;
+        let pages = sound.len() / page_bytes;
         assert!(pages > 20);
         // The pages of the first half hold the schema and its trees, not the text, in which no
         // check can tell right bytes from wrong ones.
@@ -361,8 +362,9 @@ mod tests {
             let copy = folder.path().join(format!("{page}.db"));
             std::fs::write(&copy, &sound).unwrap();
             let mut file = std::fs::OpenOptions::new().write(true).open(&copy).unwrap();
-            file.seek(SeekFrom::Start(page as u64 * 4096)).unwrap();
-            file.write_all(&[0xA5; 4096]).unwrap();
+            file.seek(SeekFrom::Start((page * page_bytes) as u64))
+                .unwrap();
+            file.write_all(&vec![0xA5; page_bytes]).unwrap();
             found += usize::from(!crawl(&copy).is_ok_and(|check| check.damage.is_empty()));
         }
         assert!(found * 10 >= (pages / 2 - 1) * 9, "{found} of {pages}");

@@ -1,6 +1,7 @@
 //! Reading rows for an export: one view of the file, one row at a time.
 
 use super::error::unreadable;
+use super::times::Times;
 use crate::export::{
     ExportError, ExportTable, Exported, Field, Iso, Kind, KindObject, KindWord, Named, Observed,
     ObservedGroup, Part, PartForm, RowSink, Selection, iso, log_in_export, observed_json,
@@ -29,7 +30,7 @@ macro_rules! best_first {
 }
 
 const ALL_IDS: &str = concat!(
-    "SELECT key, network, type, alias, host, id, movable, first_seen_us, last_seen_us
+    "SELECT key, network, type, alias, host, id, movable, first_seen_us, last_seen_us, rowid
      FROM ids ORDER BY key, ",
     best_first!()
 );
@@ -57,6 +58,7 @@ pub(super) fn run(
         names: HashMap::new(),
         since_us: selection.since.map(WorldTime::micros),
         marks_empty_text: sink.hides_empty_text(),
+        times: Times::load(&transaction)?,
     };
     let mut counted = Exported::new();
     for table in &selection.tables {
@@ -176,6 +178,8 @@ struct Exporter<'c> {
     names: HashMap<i64, Rc<Named>>,
     since_us: Option<i64>,
     marks_empty_text: bool,
+    /// What the crawl has put off.
+    times: Times,
 }
 
 impl Exporter<'_> {
@@ -190,7 +194,7 @@ impl Exporter<'_> {
                 current = Some(key);
                 best = id_text(row, 3)?;
             }
-            let last_seen_us: i64 = row.get(8).map_err(StoreError::from)?;
+            let (first_seen_us, last_seen_us) = self.seen(row).map_err(StoreError::from)?;
             if self
                 .since_us
                 .is_some_and(|since_us| last_seen_us < since_us)
@@ -205,12 +209,20 @@ impl Exporter<'_> {
                 plain(row, 4)?,
                 plain(row, 5)?,
                 Field::Boolean(row.get(6).map_err(StoreError::from)?),
-                time(row, 7)?,
-                time(row, 8)?,
+                Field::text(iso(first_seen_us)),
+                Field::text(iso(last_seen_us)),
             ])?;
             count += 1;
         }
         Ok(count)
+    }
+
+    /// First and last sight of an id, also where its row does not have them yet.
+    fn seen(&self, row: &Row<'_>) -> rusqlite::Result<(i64, i64)> {
+        match self.times.sightings.get(&row.get(9)?) {
+            Some(seen) => Ok(*seen),
+            None => Ok((row.get(7)?, row.get(8)?)),
+        }
     }
 
     /// A table whose rows are made of parts.
@@ -359,8 +371,9 @@ impl Exporter<'_> {
             let Some(observed) = observed else {
                 continue;
             };
-            let stamp = record::newest_stamp(&observed)
-                .map_err(|error| unreadable(row.get(after_columns + 2).unwrap_or(0), &error))?;
+            let key = row.get(after_columns + 2)?;
+            let observed = self.up_to_date(key, observed.into())?;
+            let stamp = record::newest_stamp(&observed).map_err(|error| unreadable(key, &error))?;
             if stamp.at_us >= since_us {
                 return Ok(true);
             }
@@ -372,8 +385,9 @@ impl Exporter<'_> {
         let columns = table.columns();
         let key: i64 = row.get(columns.len() + 2)?;
         let own = self.named(key)?;
+        let observed = self.up_to_date(key, text(row, columns.len() + 1)?)?;
         let (mut groups, kinds) = self
-            .groups(&text(row, columns.len() + 1)?)
+            .groups(&observed)
             .map_err(|error| unreadable(key, &error))?;
         let mut fields = vec![
             Field::text(own.network.to_string()),
@@ -398,6 +412,16 @@ impl Exporter<'_> {
         let observed = observed_json(&groups).map_err(|error| unreadable(key, &error))?;
         fields.push(Field::Json(observed.into()));
         Ok(fields)
+    }
+
+    /// The column `observed` with the times that are not in the row yet.
+    fn up_to_date<'r>(&self, key: i64, observed: Cow<'r, str>) -> Result<Cow<'r, str>, StoreError> {
+        let Some(restamp) = self.times.restamps.get(&key) else {
+            return Ok(observed);
+        };
+        let restamped = record::restamped(&observed, &restamp.names, restamp.stamp)
+            .map_err(|error| unreadable(key, &error))?;
+        Ok(restamped.map_or(observed, Cow::Owned))
     }
 
     /// When each group was observed and what belongs to it; and the kinds of fields as they are

@@ -1,13 +1,15 @@
 //! From what an answer calls an object to the object's key.
 
+use super::brings::is_writing;
+use super::extent::guessed_table;
+use super::familiar::Met;
 use super::statements::Held;
 use super::work::{Fresh, Work};
 use crate::StoreError;
 use crate::hash::id_hash;
-use kittiwake_model::{Identity, Key, Reference};
+use kittiwake_model::{Alias, Identity, Key, Reference};
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, params};
-use std::collections::BTreeMap;
 
 /// How often the time of the last sight of an id that cannot move is brought up to date: its
 /// row would otherwise be written with every page.
@@ -15,15 +17,27 @@ const STABLE_REFRESH_US: i64 = 24 * 3_600 * 1_000_000;
 
 /// One id of an identity.
 #[derive(Clone, Copy)]
-struct Id<'a> {
-    alias: &'a str,
-    text: &'a str,
-    host: &'a str,
-    movable: bool,
+pub(super) struct Id<'a> {
+    pub alias: &'a str,
+    pub text: &'a str,
+    pub host: &'a str,
+    pub movable: bool,
     hash: i64,
 }
 
-impl Id<'_> {
+impl<'a> Id<'a> {
+    /// An id that stands in an export by itself; the canonical one has no name there.
+    pub(super) fn imported(identity: &Identity, id: &'a Alias) -> Self {
+        let (alias, text, host) = (&*id.name, &*id.id, &*id.host);
+        Self {
+            alias,
+            text,
+            host,
+            movable: id.movable,
+            hash: id_hash(&identity.network, &identity.kind, alias, host, text),
+        }
+    }
+
     fn is_canonical(self) -> bool {
         self.alias.is_empty()
     }
@@ -36,12 +50,23 @@ impl Id<'_> {
 
 /// One row of `ids`, as far as resolving needs it.
 #[derive(Debug, Clone, Copy)]
-struct IdRow {
-    row: i64,
-    key: i64,
-    movable: bool,
-    first_seen_us: i64,
-    last_seen_us: i64,
+pub(super) struct IdRow {
+    pub row: i64,
+    pub key: i64,
+    pub movable: bool,
+    pub first_seen_us: i64,
+    pub last_seen_us: i64,
+}
+
+/// What the store knows of an identity.
+struct LookedUp<'i> {
+    /// The keys that its stable ids belong to, beside the one it was asked for under.
+    found: Vec<i64>,
+    /// The ids that nobody has for certain.
+    missing: Vec<Id<'i>>,
+    /// Between these times a sight of it leaves the rows of its stable ids as they are.
+    from_us: i64,
+    until_us: i64,
 }
 
 /// Whether the row begins with these texts.
@@ -52,26 +77,6 @@ fn says(row: &Row<'_>, wanted: [&str; 5]) -> rusqlite::Result<bool> {
         }
     }
     Ok(true)
-}
-
-/// An identity that was resolved, for the rest of the transaction.
-#[derive(Debug)]
-pub(super) struct Resolved<'a> {
-    identity: &'a Identity,
-    key: i64,
-    /// Its movable ids, as they were when they were looked up.
-    movable: Vec<IdRow>,
-}
-
-/// Notes that the id was seen at `at_us`, too.
-fn widen(sightings: &mut BTreeMap<i64, (i64, i64)>, row: IdRow, at_us: i64) {
-    let (first_us, last_us) = match sightings.get(&row.row) {
-        Some(seen) => *seen,
-        None => (row.first_seen_us, row.last_seen_us),
-    };
-    if at_us < first_us || at_us > last_us {
-        sightings.insert(row.row, (first_us.min(at_us), last_us.max(at_us)));
-    }
 }
 
 fn ids_of(identity: &Identity) -> impl Iterator<Item = Id<'_>> {
@@ -113,7 +118,8 @@ impl<'a> Work<'a, '_> {
                     ))
                 }),
             Reference::Identity(identity) => {
-                let key = self.resolve(identity, None)?;
+                let place = self.memory.familiar.marker.place_of(identity);
+                let key = self.resolve(identity, place, None)?;
                 self.mark_pending(key)?;
                 Ok(key)
             }
@@ -138,21 +144,19 @@ impl<'a> Work<'a, '_> {
     }
 
     /// The key of an object, made if nobody has met it before. Keys that turn out to be one
-    /// object are merged.
+    /// object are merged. `place` stands for the identity.
     pub(super) fn resolve(
         &mut self,
-        identity: &'a Identity,
+        identity: &Identity,
+        place: (u64, u64),
         known_as: Option<Key>,
     ) -> Result<i64, StoreError> {
-        let ids: Vec<Id<'_>> = ids_of(identity).collect();
-        let place = ids
-            .iter()
-            .fold(0_i64, |place, id| place.rotate_left(1) ^ id.hash);
         if known_as.is_none()
-            && let Some(key) = self.resolved_before(place, identity)
+            && let Some(key) = self.met_before(place)
         {
             return Ok(key);
         }
+        let ids: Vec<Id<'_>> = ids_of(identity).collect();
         let known_as = match known_as {
             Some(key) => self.fitting(self.followed(key), identity)?,
             None => None,
@@ -163,7 +167,12 @@ impl<'a> Work<'a, '_> {
                 identity.kind
             )));
         }
-        let (mut found, missing) = self.look_up(identity, &ids, known_as)?;
+        let LookedUp {
+            mut found,
+            missing,
+            from_us,
+            until_us,
+        } = self.look_up(identity, &ids, known_as)?;
         let has_stable = ids.iter().any(|id| !id.movable);
         let by_name_only = found.is_empty() && !has_stable;
         if by_name_only {
@@ -187,25 +196,35 @@ impl<'a> Work<'a, '_> {
         } else {
             Vec::new()
         };
-        if !identity.is_anonymous() {
-            let resolved = Resolved {
-                identity,
+        // Who holds a bare handle may be another tomorrow.
+        if has_stable && self.is_worth_remembering(identity) {
+            let met = Met {
                 key,
                 movable,
+                from_us,
+                until_us,
             };
-            self.identities.insert(place, resolved);
+            self.memory.familiar.meet(place, met);
         }
         Ok(key)
     }
 
-    /// The keys that an identity's stable ids belong to, beside the one it was asked for under;
-    /// and the ids that nobody has for certain.
+    /// Posts are many and each is seldom met again; authors and tags are met all the time.
+    fn is_worth_remembering(&self, identity: &Identity) -> bool {
+        let kind = (identity.network.clone(), identity.kind.clone());
+        let table = self.memory.types.get(&kind).copied();
+        !is_writing(table.unwrap_or_else(|| guessed_table(&identity.kind)))
+    }
+
+    /// Looks the stable ids of an identity up.
     fn look_up<'i>(
         &mut self,
         identity: &Identity,
         ids: &[Id<'i>],
         known_as: Option<i64>,
-    ) -> Result<(Vec<i64>, Vec<Id<'i>>), StoreError> {
+    ) -> Result<LookedUp<'i>, StoreError> {
+        let at_us = self.at_us();
+        let (mut from_us, mut until_us) = (at_us, at_us.saturating_add(STABLE_REFRESH_US));
         let mut found: Vec<i64> = known_as.into_iter().collect();
         let mut missing = Vec::new();
         for id in ids {
@@ -215,7 +234,9 @@ impl<'a> Work<'a, '_> {
                     if !row.movable {
                         is_missing = false;
                         found.push(row.key);
-                        self.refresh_stable(row);
+                        let (first_us, due_us) = self.refresh_stable(row);
+                        from_us = from_us.max(first_us);
+                        until_us = until_us.min(due_us);
                     }
                 }
             }
@@ -225,21 +246,44 @@ impl<'a> Work<'a, '_> {
         }
         found.sort_unstable();
         found.dedup();
-        Ok((found, missing))
+        Ok(LookedUp {
+            found,
+            missing,
+            from_us,
+            until_us,
+        })
     }
 
-    /// The key of an identity that this transaction has met before; its movable ids were seen
-    /// again.
-    fn resolved_before(&mut self, place: i64, identity: &Identity) -> Option<i64> {
-        let resolved = self.identities.get(&place)?;
-        if resolved.identity != identity {
+    /// The key of an identity that was met before; its movable ids were seen again.
+    fn met_before(&mut self, place: (u64, u64)) -> Option<i64> {
+        let at_us = self.stamp.at_us;
+        let met = self.memory.familiar.met(place)?;
+        if at_us < met.from_us || at_us >= met.until_us {
             return None;
         }
-        let at_us = self.stamp.at_us;
-        for row in &resolved.movable {
-            widen(&mut self.sightings, *row, at_us);
+        let key = met.key;
+        for row in &met.movable {
+            let known = self.times.sightings.get(&row.row).copied();
+            let known = known.or_else(|| self.memory.times.sightings.get(&row.row).copied());
+            let (first_us, last_us) = known.unwrap_or((row.first_seen_us, row.last_seen_us));
+            if at_us < first_us || at_us > last_us {
+                let seen = (first_us.min(at_us), last_us.max(at_us));
+                self.times.sightings.insert(row.row, seen);
+            }
         }
-        Some(self.memory.follow(resolved.key))
+        Some(self.memory.follow(key))
+    }
+
+    /// Notes that the id was seen now, too.
+    fn widen(&mut self, row: IdRow) {
+        let at_us = self.at_us();
+        let (first_us, last_us) = self
+            .sighting(row.row)
+            .unwrap_or((row.first_seen_us, row.last_seen_us));
+        if at_us < first_us || at_us > last_us {
+            let seen = (first_us.min(at_us), last_us.max(at_us));
+            self.times.sightings.insert(row.row, seen);
+        }
     }
 
     /// The key under which an object was asked for, if it can be the same object at all.
@@ -267,20 +311,42 @@ impl<'a> Work<'a, '_> {
     }
 
     /// The rows of an id: several only where it has moved, or during a merge.
-    fn id_rows(&self, identity: &Identity, id: Id<'_>) -> Result<Vec<IdRow>, StoreError> {
-        let mut statement = self.statements.get(Held::FindId)?;
-        let mut rows = statement.query([id.hash])?;
+    pub(super) fn id_rows(
+        &self,
+        identity: &Identity,
+        id: Id<'_>,
+    ) -> Result<Vec<IdRow>, StoreError> {
+        let wanted = [
+            id.text,
+            id.host,
+            id.alias,
+            &*identity.kind,
+            &*identity.network,
+        ];
         let mut found = Vec::new();
+        for row in self.memory.places.rows_of(id.hash) {
+            self.read_ids(Held::GetId, row, wanted, &mut found)?;
+        }
+        self.read_ids(Held::FindId, id.hash, wanted, &mut found)?;
+        if found.len() > 1 {
+            found.sort_unstable_by_key(|row| row.row);
+            found.dedup_by_key(|row| row.row);
+        }
+        Ok(found)
+    }
+
+    /// The rows of a statement that are of the wanted id. Compared here, because nearly all ids
+    /// are new: there is nothing to compare then, and nothing but a number had to be handed over.
+    fn read_ids(
+        &self,
+        held: Held,
+        number: i64,
+        wanted: [&str; 5],
+        found: &mut Vec<IdRow>,
+    ) -> Result<(), StoreError> {
+        let mut statement = self.statements.get(held)?;
+        let mut rows = statement.query([number])?;
         while let Some(row) = rows.next()? {
-            // Compared here, because nearly all ids are new: there is nothing to compare then,
-            // and nothing but the hash had to be handed over.
-            let wanted = [
-                id.text,
-                id.host,
-                id.alias,
-                &*identity.kind,
-                &*identity.network,
-            ];
             if !says(row, wanted)? {
                 continue;
             }
@@ -291,29 +357,28 @@ impl<'a> Work<'a, '_> {
                 first_seen_us: row.get(8)?,
                 last_seen_us: row.get(9)?,
             };
-            if let Some(seen) = self.sightings.get(&id_row.row) {
-                (id_row.first_seen_us, id_row.last_seen_us) = *seen;
+            if let Some(seen) = self.sighting(id_row.row) {
+                (id_row.first_seen_us, id_row.last_seen_us) = seen;
             }
             found.push(id_row);
         }
-        Ok(found)
-    }
-
-    fn refresh_stable(&mut self, row: IdRow) {
-        let at_us = self.at_us();
-        if at_us < row.first_seen_us || at_us >= row.last_seen_us.saturating_add(STABLE_REFRESH_US)
-        {
-            widen(&mut self.sightings, row, at_us);
-        }
-    }
-
-    /// Writes the sightings that were put off: once for each row, however many commits of the
-    /// transaction saw it.
-    pub(super) fn write_sightings(&mut self) -> Result<(), StoreError> {
-        for (row, (first_us, last_us)) in std::mem::take(&mut self.sightings) {
-            self.execute_held(Held::WidenId, [row, first_us, last_us])?;
-        }
         Ok(())
+    }
+
+    /// Brings the time of the last sight up to date; from when until when that is not needed
+    /// again.
+    fn refresh_stable(&mut self, row: IdRow) -> (i64, i64) {
+        let at_us = self.at_us();
+        let due_us = row.last_seen_us.saturating_add(STABLE_REFRESH_US);
+        if at_us >= row.first_seen_us && at_us < due_us {
+            return (row.first_seen_us, due_us);
+        }
+        self.widen(row);
+        let last_us = row.last_seen_us.max(at_us);
+        (
+            row.first_seen_us.min(at_us),
+            last_us.saturating_add(STABLE_REFRESH_US),
+        )
     }
 
     /// Who was last seen under one of the identity's movable aliases.
@@ -356,18 +421,25 @@ impl<'a> Work<'a, '_> {
             };
             let row = match known {
                 Some(row) => row,
-                None => self.insert_id(identity, *id, key)?,
+                None => self.insert_id(identity, *id, key, (at_us, at_us))?,
             };
             if row.movable {
-                widen(&mut self.sightings, row, at_us);
+                self.widen(row);
                 movable.push(row);
             }
         }
         Ok(movable)
     }
 
-    fn insert_id(&self, identity: &Identity, id: Id<'_>, key: i64) -> Result<IdRow, StoreError> {
-        let at_us = self.at_us();
+    /// Writes a row of `ids`.
+    pub(super) fn insert_id(
+        &mut self,
+        identity: &Identity,
+        id: Id<'_>,
+        key: i64,
+        (first_seen_us, last_seen_us): (i64, i64),
+    ) -> Result<IdRow, StoreError> {
+        let row = self.memory.places.take_row();
         self.execute_held(
             Held::InsertId,
             params![
@@ -375,20 +447,23 @@ impl<'a> Work<'a, '_> {
                 id.hash,
                 id.is_canonical(),
                 id.movable,
-                at_us,
+                first_seen_us,
+                last_seen_us,
                 &*identity.network,
                 &*identity.kind,
                 id.alias,
                 id.host,
-                id.text
+                id.text,
+                row
             ],
         )?;
+        self.memory.places.add(id.hash, row);
         Ok(IdRow {
-            row: self.connection.last_insert_rowid(),
+            row,
             key,
             movable: id.movable,
-            first_seen_us: at_us,
-            last_seen_us: at_us,
+            first_seen_us,
+            last_seen_us,
         })
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Every rule here is commutative and idempotent: files may be imported in any order, and again.
 
+use super::identity::{Id, IdRow};
 use super::work::Work;
 use crate::export::log_from_file;
-use crate::hash::id_hash;
 use crate::{StoreError, record};
 use kittiwake_model::{
     Alias, GroupState, Identity, ImportedHistory, ImportedId, ImportedLink, ImportedObject,
@@ -12,17 +12,11 @@ use kittiwake_model::{
     VanishedRelation,
 };
 use rusqlite::{OptionalExtension as _, params};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The group whose history is a time series of its own.
 const COUNTS: &str = "counts";
-
-/// Where the file has an id.
-struct IdPlace {
-    row: i64,
-    key: i64,
-    movable: bool,
-}
 
 impl Work<'_, '_> {
     pub(super) fn write_imported(&mut self, rows: &[ImportedRow]) -> Result<(), StoreError> {
@@ -30,8 +24,8 @@ impl Work<'_, '_> {
             return Ok(());
         }
         // Ids are written here directly: nothing about them may wait or be remembered.
-        self.write_sightings()?;
-        self.identities.clear();
+        self.write_times()?;
+        self.memory.familiar.forget_identities();
         let stamp = self.stamp;
         for row in rows {
             match row {
@@ -112,26 +106,11 @@ impl Work<'_, '_> {
         Ok(None)
     }
 
-    fn id_places(&self, identity: &Identity, id: &Alias) -> Result<Vec<IdPlace>, StoreError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT rowid, key, movable FROM ids
-             WHERE hash = ?1 AND id = ?2 AND host = ?3 AND alias = ?4 AND type = ?5
-               AND network = ?6
-             ORDER BY last_seen_us DESC, key",
-        )?;
-        let hash = hash_of(identity, id);
-        let (kind, network) = (&*identity.kind, &*identity.network);
-        let places = statement.query_map(
-            params![hash, id.id, id.host, &*id.name, kind, network],
-            |row| {
-                Ok(IdPlace {
-                    row: row.get(0)?,
-                    key: row.get(1)?,
-                    movable: row.get(2)?,
-                })
-            },
-        )?;
-        Ok(places.collect::<Result<_, _>>()?)
+    /// The rows of an id; first the one that was seen last.
+    fn id_places(&self, identity: &Identity, id: &Alias) -> Result<Vec<IdRow>, StoreError> {
+        let mut rows = self.id_rows(identity, Id::imported(identity, id))?;
+        rows.sort_by_key(|row| (Reverse(row.last_seen_us), row.key));
+        Ok(rows)
     }
 
     /// An object of which nothing is known but a name.
@@ -158,26 +137,9 @@ impl Work<'_, '_> {
         identity: &Identity,
         id: &Alias,
         key: i64,
-        (first_us, last_us): (i64, i64),
+        span: (i64, i64),
     ) -> Result<(), StoreError> {
-        self.execute(
-            "INSERT INTO ids(key, hash, canonical, movable, first_seen_us, last_seen_us, network,
-                             type, alias, host, id)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-            params![
-                key,
-                hash_of(identity, id),
-                id.name.is_empty(),
-                id.movable,
-                first_us,
-                last_us,
-                &*identity.network,
-                &*identity.kind,
-                &*id.name,
-                id.host,
-                id.id
-            ],
-        )?;
+        self.insert_id(identity, Id::imported(identity, id), key, span)?;
         self.report.rows_new += 1;
         Ok(())
     }
@@ -224,6 +186,7 @@ impl Work<'_, '_> {
         }
         let last_present_us = self.last_present_us(table, key)?;
         let groups = self.imported_groups(table, &object.groups)?;
+        self.memory.familiar.forget(key);
         self.write_groups(table, key, groups)?;
         // Somebody has seen it later than we have: it was there then.
         if newest_us > last_present_us {
@@ -438,16 +401,6 @@ fn foreign(stamp: Stamp) -> Stamp {
         log: log_from_file(stamp.log),
         ..stamp
     }
-}
-
-fn hash_of(identity: &Identity, id: &Alias) -> i64 {
-    id_hash(
-        &identity.network,
-        &identity.kind,
-        &id.name,
-        &id.host,
-        &id.id,
-    )
 }
 
 /// The one id by which an imported row names an object.

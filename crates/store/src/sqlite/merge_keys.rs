@@ -165,8 +165,10 @@ impl Work<'_, '_> {
             return Ok(());
         }
         // Rows of ids are about to move and to vanish: nothing about them stays in memory.
-        self.write_sightings()?;
-        self.identities.clear();
+        self.write_times()?;
+        self.memory.familiar.forget_identities();
+        self.memory.familiar.forget(loser);
+        self.memory.familiar.forget(winner);
         self.merge_rows(loser, winner)?;
         for sql in MOVES {
             let mut statement = self.connection.prepare_cached(sql)?;

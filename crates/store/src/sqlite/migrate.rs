@@ -25,6 +25,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         to: 2,
         apply: |connection| connection.execute_batch(schema::SECOND),
     },
+    Migration {
+        to: 3,
+        apply: |connection| connection.execute_batch(schema::THIRD),
+    },
 ];
 
 fn first_schema(connection: &Connection) -> rusqlite::Result<()> {

@@ -3,6 +3,7 @@
 mod apply;
 mod brings;
 pub mod check;
+mod checkpoint;
 pub mod control;
 mod conversations;
 mod depth;
@@ -10,6 +11,7 @@ mod detail;
 mod error;
 mod export;
 mod extent;
+mod familiar;
 mod filing;
 mod identity;
 mod import;
@@ -22,6 +24,7 @@ mod merge_keys;
 mod migrate;
 mod objects;
 mod open;
+mod places;
 mod read;
 mod relax;
 mod reposts;
@@ -30,6 +33,7 @@ mod schema;
 mod standing;
 mod statements;
 mod sweeps;
+mod times;
 mod views;
 mod work;
 mod writer;
@@ -58,6 +62,7 @@ pub enum OpenMode {
 #[derive(Debug)]
 pub struct SqliteStore {
     requests: Option<mpsc::Sender<writer::Request>>,
+    marker: familiar::Marker,
     questions: Option<mpsc::Sender<read::Question>>,
     threads: Vec<JoinHandle<()>>,
     /// Dropped last, when the threads have ended.
@@ -73,16 +78,25 @@ impl SqliteStore {
         open::check_file(path, mode)?;
         let mut threads = Vec::new();
         let mut requests = None;
+        let marker = familiar::Marker::default();
         let mut lock = None;
         if mode == OpenMode::Crawl {
             lock = Some(open::lock(path)?);
             let connection = open::writer(path)?;
-            let memory = work::Memory::load(&connection)?;
+            let mut memory = work::Memory::load(&connection)?;
+            memory.familiar = familiar::Familiar::new(marker.clone());
             let (sender, receiver) = mpsc::channel(writer::WAITING_MAX);
             requests = Some(sender);
+            let clock = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build()
+                .map_err(|error| no_thread(&error))?;
+            let (checkpoints, mover) = checkpoint::pair();
             threads.push(spawn("store-writer", move || {
-                writer::Writer::new(&connection, memory).run(receiver);
+                writer::Writer::new(&connection, memory, checkpoints).run(receiver, &clock);
             })?);
+            let connection = open::mover(path)?;
+            threads.push(spawn("store-mover", move || mover.run(&connection))?);
         }
         let connection = open::reader(path)?;
         let (questions, receiver) = mpsc::channel(read::WAITING_MAX);
@@ -91,6 +105,7 @@ impl SqliteStore {
         })?);
         Ok(Self {
             requests,
+            marker,
             questions: Some(questions),
             threads,
             _lock: lock,
@@ -108,11 +123,17 @@ impl SqliteStore {
             return Ok(Vec::new());
         }
         let (answer, answered) = oneshot::channel();
+        let marked = |commit| writer::Marked {
+            marks: self.marker.marks(&commit),
+            commit,
+        };
+        let commits = commits.into_iter().map(marked).collect();
         let request = writer::Request::Write(writer::Batch { commits, answer });
         if requests.send(request).await.is_err() {
             return Err(StoreError::closed());
         }
-        answered.await.map_err(|_| StoreError::closed())?
+        let answered = answered.await.map_err(|_| StoreError::closed())?;
+        answered.reports
     }
 
     async fn ask<T: Send + 'static>(
@@ -132,7 +153,7 @@ impl SqliteStore {
         answered.await.map_err(|_| StoreError::closed())?
     }
 
-    /// Sets the most pages (of 4 096 bytes) that the file may have. A commit that needs more
+    /// Sets the most pages (of 8 192 bytes) that the file may have. A commit that needs more
     /// fails as it would on a full disk.
     pub async fn limit_pages(&self, pages: u32) -> Result<(), StoreError> {
         self.request(|answer| writer::Request::LimitPages(pages, answer))
@@ -249,12 +270,14 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(work)
-        .map_err(|error| {
-            StoreError::new(
-                StoreErrorKind::Other,
-                format!("no thread could be started: {error}"),
-            )
-        })
+        .map_err(|error| no_thread(&error))
+}
+
+fn no_thread(error: &std::io::Error) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Other,
+        format!("no thread could be started: {error}"),
+    )
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Writing what was observed of objects.
 
 use super::error::unreadable;
+use super::familiar::{Mark, Repeated};
 use super::statements::Held;
+use super::times::Restamp;
 use super::work::Work;
 use super::written::Bearings;
 use crate::StoreError;
@@ -10,7 +12,7 @@ use kittiwake_model::merge::Overruled;
 use kittiwake_model::{GroupState, Key, Name, Object, Reference, Stamp, Standing, Table, Value};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Row, ToSql, params_from_iter};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// The group whose history is a time series of its own.
 const COUNTS: &str = "counts";
@@ -42,44 +44,142 @@ impl<'a> Work<'a, '_> {
     pub(super) fn write_objects(
         &mut self,
         objects: &'a [Object],
+        marks: &[Mark],
         keys: &[i64],
     ) -> Result<(), StoreError> {
-        // One answer often repeats an object word for word: the author beside every post.
-        let mut written: HashMap<i64, &[kittiwake_model::Group]> = HashMap::new();
-        for (object, key) in objects.iter().zip(keys) {
+        for ((object, mark), key) in objects.iter().zip(marks).zip(keys) {
+            let digest = mark.digest.filter(|_| object.standing == Standing::Present);
             let key = self.memory.follow(*key);
-            if object.standing == Standing::Present && written.get(&key) == Some(&&*object.groups) {
-                continue;
-            }
-            self.learn_table(
-                &object.identity.network,
-                &object.identity.kind,
-                object.table,
-            )?;
-            let merges = self.report.merged.len();
-            let mut groups = self.observed_groups(object.table, &object.groups, keys)?;
-            // What a field names may have proved two keys to be one.
-            let key = self.memory.follow(key);
-            if self.report.merged.len() > merges {
-                self.follow_references(&mut groups);
-            }
-            // What nobody has met before cannot have been gone before.
-            let is_new = self.fresh.contains_key(&key);
-            // Those who are gone are still named by others: only a description shows somebody.
-            let is_shown = !groups.is_empty();
-            if is_shown {
-                self.write_groups(object.table, key, groups)?;
-            } else {
-                self.mark_pending(key)?;
-            }
-            if object.standing != Standing::Present || (is_shown && !is_new) {
-                self.write_standing(object.table, key, object.standing)?;
-            }
-            if object.standing == Standing::Present {
-                written.insert(key, &object.groups);
+            if !self.is_known(object.table, key, digest)? {
+                self.write_object(object, key, digest, keys)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether an observation only repeats what the row holds; its time is noted.
+    fn is_known(
+        &mut self,
+        table: Table,
+        key: i64,
+        digest: Option<u64>,
+    ) -> Result<bool, StoreError> {
+        let Some(digest) = digest else {
+            return Ok(false);
+        };
+        let stamp = self.stamp;
+        match self.memory.familiar.repeats(key, digest, stamp) {
+            None => Ok(false),
+            Some(Repeated::Between) => Ok(true),
+            Some(Repeated::Later(names)) => {
+                let restamp = Restamp {
+                    table,
+                    names,
+                    stamp,
+                };
+                self.put_off(key, restamp)?;
+                Ok(true)
+            }
+        }
+    }
+
+    fn write_object(
+        &mut self,
+        object: &'a Object,
+        key: i64,
+        digest: Option<u64>,
+        keys: &[i64],
+    ) -> Result<(), StoreError> {
+        self.learn_table(
+            &object.identity.network,
+            &object.identity.kind,
+            object.table,
+        )?;
+        let is_plain = object.standing == Standing::Present && !object.groups.is_empty();
+        if is_plain && self.is_undescribed(key) && self.write_first(object, key, keys)? {
+            if let Some(digest) = digest {
+                self.tell(key, digest, object);
+            }
+            return Ok(());
+        }
+        let merges = self.report.merged.len();
+        let mut groups = self.observed_groups(object.table, &object.groups, keys)?;
+        // What a field names may have proved two keys to be one.
+        let key = self.memory.follow(key);
+        if self.report.merged.len() > merges {
+            self.follow_references(&mut groups);
+        }
+        // What nobody has met before cannot have been gone before.
+        let is_new = self.fresh.contains_key(&key);
+        // Those who are gone are still named by others: only a description shows somebody.
+        let is_shown = !groups.is_empty();
+        let mut is_told = false;
+        if is_shown {
+            is_told = self.write_groups(object.table, key, groups)?;
+        } else {
+            self.mark_pending(key)?;
+        }
+        if object.standing != Standing::Present || (is_shown && !is_new) {
+            self.write_standing(object.table, key, object.standing)?;
+        }
+        match digest {
+            Some(digest) if is_told && !self.is_gone_later(key)? => self.tell(key, digest, object),
+            _ => self.memory.familiar.forget(key),
+        }
+        Ok(())
+    }
+
+    /// Remembers what the row of the object holds now.
+    fn tell(&mut self, key: i64, digest: u64, object: &Object) {
+        let stamp = self.stamp;
+        self.memory
+            .familiar
+            .tell(key, digest, stamp, &object.groups);
+    }
+
+    /// Whether the key was given away in this transaction and nothing is written of it yet.
+    fn is_undescribed(&self, key: i64) -> bool {
+        self.fresh
+            .get(&key)
+            .is_some_and(|fresh| !fresh.is_described)
+    }
+
+    /// Writes an object that nobody has described before; false if it is out of the ordinary.
+    fn write_first(
+        &mut self,
+        object: &'a Object,
+        key: i64,
+        keys: &[i64],
+    ) -> Result<bool, StoreError> {
+        let merges = self.report.merged.len();
+        let mut pointed = Vec::new();
+        for (_, value) in object.groups.iter().flat_map(|group| &group.fields) {
+            if let Value::Object(reference) = value {
+                pointed.push(self.key_of(reference, keys)?);
+            }
+        }
+        if self.report.merged.len() > merges {
+            return Ok(false);
+        }
+        let (table, lists) = (object.table, &mut self.memory.field_lists);
+        let record = record::encode_first(table, &object.groups, &pointed, self.stamp, lists)
+            .map_err(|error| unreadable(key, &error))?;
+        let Some(record) = record else {
+            return Ok(false);
+        };
+        let after = Bearings::in_cells(table, &record.cells);
+        self.put_record(table, key, record)?;
+        let was_pending = self.fresh.get(&key).is_some_and(|fresh| fresh.is_pending);
+        if was_pending {
+            self.execute("DELETE FROM pending WHERE key = ?1", [key])?;
+        }
+        if let Some(fresh) = self.fresh.get_mut(&key) {
+            fresh.is_described = true;
+            fresh.is_pending = false;
+        }
+        self.report.rows_new += 1;
+        self.row_written(table, key, None, after, !was_pending)?;
+        Ok(true)
     }
 
     /// The groups with every reference resolved and every value in its stored form.
@@ -138,6 +238,13 @@ impl<'a> Work<'a, '_> {
             .map_err(|error| unreadable(key, &error))?;
         // Columns are rewritten when keys are merged; what is inside JSON is followed here.
         self.follow_references(&mut groups);
+        if let Some(restamp) = self.restamp(key) {
+            for name in &*restamp.names {
+                if let Some(group) = groups.get_mut(name) {
+                    group.newest = group.newest.max(restamp.stamp);
+                }
+            }
+        }
         Ok(Some(groups))
     }
 
@@ -160,7 +267,7 @@ impl<'a> Work<'a, '_> {
         table: Table,
         key: i64,
         observed: Groups,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let fresh = self.fresh.get(&key).copied();
         let known = match fresh {
             Some(fresh) if !fresh.is_described => None,
@@ -178,8 +285,10 @@ impl<'a> Work<'a, '_> {
             }
             self.report.rows_new += 1;
             let is_unmet = fresh.is_some_and(|fresh| !fresh.is_pending);
-            return self.row_written(table, key, None, after, is_unmet);
+            self.row_written(table, key, None, after, is_unmet)?;
+            return Ok(true);
         };
+        let names: Vec<Name> = observed.keys().cloned().collect();
         let before = Bearings::of(table, &groups);
         let (changed, values_changed) = self.merge_groups(key, &mut groups, observed)?;
         if values_changed {
@@ -194,7 +303,11 @@ impl<'a> Work<'a, '_> {
             self.execute_held(Held::RestampObject(table), (observed, key))?;
             self.save_field_lists()?;
         }
-        Ok(())
+        Ok(names.iter().all(|name| {
+            groups
+                .get(name)
+                .is_some_and(|group| group.newest == self.stamp && group.older.is_empty())
+        }))
     }
 
     /// Merges group by group and keeps what was overruled; says whether anything, and whether a
@@ -228,6 +341,10 @@ impl<'a> Work<'a, '_> {
     ) -> Result<(), StoreError> {
         let record = record::encode(table, groups, &mut self.memory.field_lists)
             .map_err(|error| unreadable(key, &error))?;
+        self.put_record(table, key, record)
+    }
+
+    fn put_record(&mut self, table: Table, key: i64, record: Record<'_>) -> Result<(), StoreError> {
         let mut cells = record.cells;
         cells.push(
             record
@@ -311,13 +428,15 @@ impl<'a> Work<'a, '_> {
             Table::Tags => "SELECT observed FROM tags WHERE key = ?1",
             Table::Objects => "SELECT observed FROM objects WHERE key = ?1",
         };
-        let mut newest_us = i64::MIN;
+        let mut newest_us = self
+            .restamp(key)
+            .map_or(i64::MIN, |restamp| restamp.stamp.at_us);
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query([key])?;
         if let Some(row) = rows.next()? {
             let observed: String = row.get(0)?;
             let stamp = record::newest_stamp(&observed).map_err(|error| unreadable(key, &error))?;
-            newest_us = stamp.at_us;
+            newest_us = newest_us.max(stamp.at_us);
         }
         let mut statement = self.connection.prepare_cached(
             "SELECT max(at_us) FROM outcomes

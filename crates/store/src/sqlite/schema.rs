@@ -129,6 +129,17 @@ CREATE TABLE sweeps(
   PRIMARY KEY (subject, list)) WITHOUT ROWID;
 ";
 
+/// What the third schema added: times of last sights that are not in their rows yet; and a table in
+/// place of the index over the hashes of ids, so that it can be filled in stretches.
+pub(super) const THIRD: &str = "
+CREATE TABLE put_off(id INTEGER PRIMARY KEY, times TEXT NOT NULL);
+CREATE TABLE id_places(
+  hash INTEGER NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (hash, row)) WITHOUT ROWID;
+INSERT INTO id_places SELECT hash, rowid FROM ids ORDER BY hash, rowid;
+INSERT INTO rules SELECT 'id_places', CAST(coalesce(max(rowid), 0) AS TEXT) FROM ids;
+DROP INDEX ids_by_hash;
+";
+
 /// Every table of a store, for counting and for checking the documentation.
 pub(super) const TABLE_NAMES: &[&str] = &[
     "ids",
@@ -161,6 +172,8 @@ pub(super) const TABLE_NAMES: &[&str] = &[
     "control",
     "raw",
     "rules",
+    "put_off",
+    "id_places",
 ];
 
 /// The tables that hold objects, built from the catalogue of columns.

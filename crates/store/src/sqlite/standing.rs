@@ -69,6 +69,7 @@ impl Work<'_, '_> {
     /// The user is not there: a spell begins, unless one is under way.
     fn open_spell(&mut self, key: i64, code: OutcomeCode) -> Result<(), StoreError> {
         self.doubt_vanished(key);
+        self.memory.familiar.forget(key);
         let at_us = self.at_us();
         let last_present_us = self.last_present_us(Table::Users, key)?;
         let open_from_us: Option<i64> = self
@@ -98,6 +99,14 @@ impl Work<'_, '_> {
             params![key, code.code(), at_us, until_us],
         )?;
         Ok(())
+    }
+
+    /// Whether the user is known to have been gone at a later time than that of the present commit.
+    pub(super) fn is_gone_later(&self, key: i64) -> Result<bool, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT 1 FROM invalid_users WHERE key = ?1 AND (until_us IS NULL OR until_us > ?2)",
+        )?;
+        Ok(statement.exists([key, self.at_us()])?)
     }
 
     fn close_spell(&self, key: i64) -> Result<(), StoreError> {

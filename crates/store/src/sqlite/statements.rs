@@ -12,15 +12,18 @@ use std::cell::{RefCell, RefMut};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Held {
     FindId,
+    GetId,
+    InsertPlace,
     InsertId,
     WidenId,
     HasSpell,
     SelectObject(Table),
     ReplaceObject(Table),
     RestampObject(Table),
+    SelectObserved(Table),
 }
 
-const FIXED: usize = 4;
+const FIXED: usize = 6;
 const TABLES: usize = Table::ALL.len();
 
 impl Held {
@@ -30,26 +33,39 @@ impl Held {
             Self::InsertId => 1,
             Self::WidenId => 2,
             Self::HasSpell => 3,
+            Self::GetId => 4,
+            Self::InsertPlace => 5,
             Self::SelectObject(table) => FIXED + table as usize,
             Self::ReplaceObject(table) => FIXED + TABLES + table as usize,
             Self::RestampObject(table) => FIXED + 2 * TABLES + table as usize,
+            Self::SelectObserved(table) => FIXED + 3 * TABLES + table as usize,
         }
     }
 
     fn sql(self) -> String {
         match self {
             Self::FindId => String::from(
+                "SELECT id, host, alias, type, network, row, key, movable, first_seen_us,
+                        last_seen_us
+                 FROM id_places JOIN ids ON ids.rowid = row WHERE id_places.hash = ?1",
+            ),
+            Self::GetId => String::from(
                 "SELECT id, host, alias, type, network, rowid, key, movable, first_seen_us,
                         last_seen_us
-                 FROM ids WHERE hash = ?1",
+                 FROM ids WHERE rowid = ?1",
             ),
+            Self::InsertPlace => {
+                String::from("INSERT OR IGNORE INTO id_places(hash, row) VALUES (?1, ?2)")
+            }
             Self::InsertId => String::from(
                 "INSERT INTO ids(key, hash, canonical, movable, first_seen_us, last_seen_us,
-                                 network, type, alias, host, id)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9, ?10)",
+                                 network, type, alias, host, id, rowid)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             ),
             Self::WidenId => String::from(
-                "UPDATE ids SET first_seen_us = ?2, last_seen_us = ?3 WHERE rowid = ?1",
+                "UPDATE ids SET first_seen_us = min(first_seen_us, ?2),
+                                last_seen_us = max(last_seen_us, ?3)
+                 WHERE rowid = ?1",
             ),
             Self::HasSpell => String::from(
                 "SELECT 1 FROM invalid_users
@@ -61,6 +77,9 @@ impl Held {
                 format!("SELECT {columns}extra, observed FROM {name} WHERE key = ?1")
             }
             Self::ReplaceObject(table) => replace_object(table),
+            Self::SelectObserved(table) => {
+                format!("SELECT observed FROM {} WHERE key = ?1", table.name())
+            }
             Self::RestampObject(table) => {
                 format!("UPDATE {} SET observed = ?1 WHERE key = ?2", table.name())
             }
@@ -91,7 +110,7 @@ fn replace_object(table: Table) -> String {
 #[derive(Debug)]
 pub(super) struct Statements<'c> {
     connection: &'c Connection,
-    held: [RefCell<Option<Statement<'c>>>; FIXED + 3 * TABLES],
+    held: [RefCell<Option<Statement<'c>>>; FIXED + 4 * TABLES],
 }
 
 impl<'c> Statements<'c> {
@@ -123,17 +142,25 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection, 1, MIGRATIONS).unwrap();
         let statements = Statements::new(&connection);
-        let mut all = vec![Held::FindId, Held::InsertId, Held::WidenId, Held::HasSpell];
+        let mut all = vec![
+            Held::FindId,
+            Held::GetId,
+            Held::InsertPlace,
+            Held::InsertId,
+            Held::WidenId,
+            Held::HasSpell,
+        ];
         for table in Table::ALL {
             all.push(Held::SelectObject(*table));
             all.push(Held::ReplaceObject(*table));
             all.push(Held::RestampObject(*table));
+            all.push(Held::SelectObserved(*table));
         }
         let mut places: Vec<usize> = all.iter().map(|held| held.place()).collect();
         for held in all {
             drop(statements.get(held).unwrap());
         }
         places.sort_unstable();
-        assert_eq!(places, (0..FIXED + 3 * TABLES).collect::<Vec<_>>());
+        assert_eq!(places, (0..FIXED + 4 * TABLES).collect::<Vec<_>>());
     }
 }

@@ -2,14 +2,16 @@
 
 use super::error::refused;
 use super::extent::{Extent, guessed_table};
-use super::identity::Resolved;
+use super::familiar::Familiar;
+use super::places::Places;
 use super::relax::{HandOn, HandOnList};
 use super::statements::{Held, Statements};
+use super::times::Times;
 use crate::observed::FieldLists;
 use crate::{StoreError, StoreErrorKind};
 use kittiwake_model::{CommitReport, Expansion, Key, Name, Stamp, Table};
 use rusqlite::{Connection, OptionalExtension as _};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// What the writer remembers between transactions. All of it can be read from the file again,
@@ -32,6 +34,11 @@ pub(super) struct Memory {
     pub queued: BTreeSet<HandOnList>,
     /// Whether lists may be left whose vanished relations are looked for.
     pub has_sweeps: bool,
+    /// Where the newest ids are.
+    pub places: Places,
+    pub familiar: Familiar,
+    /// Times that earlier transactions have put off.
+    pub times: Times,
     /// Names that occur again and again, so that each is held once.
     names: HashSet<Name>,
 }
@@ -90,6 +97,8 @@ impl Memory {
         memory.expansion = rules.and_then(|rules| serde_json::from_str(&rules).ok());
         memory.extent = Extent::of(memory.expansion.as_deref(), &memory.types);
         memory.queued = HandOnList::stored(connection)?;
+        memory.times = Times::load(connection)?;
+        memory.places = Places::load(connection)?;
         memory.has_sweeps = connection
             .prepare("SELECT 1 FROM sweeps LIMIT 1")?
             .exists([])?;
@@ -140,10 +149,8 @@ pub(super) struct Work<'a, 'c> {
     /// The stamp of everything the present commit observed.
     pub stamp: Stamp,
     pub report: CommitReport,
-    /// Identities that were resolved in this transaction, by a hash over their ids.
-    pub identities: HashMap<i64, Resolved<'a>>,
-    /// Rows of `ids` whose first and last sight still have to be written.
-    pub sightings: BTreeMap<i64, (i64, i64)>,
+    /// Times that this transaction has not written.
+    pub times: Times,
     /// Depths that were read or set in this transaction.
     pub depths: HashMap<i64, Option<u32>>,
     /// Network and type of keys, as far as they were needed.
@@ -176,8 +183,7 @@ impl<'a, 'c> Work<'a, 'c> {
             memory,
             stamp: Stamp::default(),
             report: CommitReport::default(),
-            identities: HashMap::new(),
-            sightings: BTreeMap::new(),
+            times: Times::default(),
             depths: HashMap::new(),
             kinds: HashMap::new(),
             fresh: HashMap::new(),

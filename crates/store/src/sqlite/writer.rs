@@ -3,13 +3,17 @@
 //! It has the writing connection to itself. Whatever waits when it is free goes into one transaction, so
 //! that many callers share one commit; what one caller sent together is never divided.
 
+use super::checkpoint::Checkpoints;
+use super::familiar::{Familiar, Mark};
 use super::statements::Statements;
 use super::work::{Memory, Work};
 use crate::{StoreError, StoreErrorKind};
 use kittiwake_model::{Commit, CommitReport};
 use rusqlite::Connection;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
 /// Callers that may wait at once; more wait outside, holding their data.
 pub(super) const WAITING_MAX: usize = 64;
@@ -17,6 +21,11 @@ pub(super) const WAITING_MAX: usize = 64;
 const GROUP_ROWS_MAX: usize = 8_000;
 /// Steps that one transaction takes along what follows from what is stored.
 const STEPS_MAX: usize = 2_000;
+/// The time without a request after which the writer catches up on what it has put off.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Times that may be put off, and for how long, while callers wait.
+const TIMES_MAX: usize = 65_536;
+const TIMES_WAIT_US: i64 = 60_000_000;
 
 /// What the writer can be asked for.
 #[derive(Debug)]
@@ -31,35 +40,60 @@ pub(super) enum Request {
 /// What one caller wants to have written.
 #[derive(Debug)]
 pub(super) struct Batch {
-    pub commits: Vec<Commit>,
-    pub answer: oneshot::Sender<Result<Vec<CommitReport>, StoreError>>,
+    pub commits: Vec<Marked>,
+    pub answer: oneshot::Sender<Answered>,
+}
+
+/// A commit with the marks of its objects.
+#[derive(Debug)]
+pub(super) struct Marked {
+    pub commit: Commit,
+    pub marks: Vec<Mark>,
+}
+
+/// What became of a caller's commits; and the commits, so that the caller's thread has the work of
+/// taking them apart.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub reports: Result<Vec<CommitReport>, StoreError>,
+    pub _commits: Vec<Marked>,
 }
 
 #[derive(Debug)]
 pub(super) struct Writer<'c> {
     connection: &'c Connection,
     memory: Memory,
+    checkpoints: Checkpoints,
     statements: Statements<'c>,
     /// Set when it is no longer certain what the file holds.
     poisoned: Option<StoreError>,
     steps_max: usize,
+    /// When times that were put off were last written.
+    times_us: i64,
 }
 
 impl<'c> Writer<'c> {
     /// `memory` is what was loaded from the connection.
-    pub(super) fn new(connection: &'c Connection, memory: Memory) -> Self {
+    pub(super) fn new(
+        connection: &'c Connection,
+        memory: Memory,
+        checkpoints: Checkpoints,
+    ) -> Self {
         Self {
             connection,
             memory,
+            checkpoints,
             statements: Statements::new(connection),
             poisoned: None,
             steps_max: STEPS_MAX,
+            times_us: now_us(),
         }
     }
 
-    /// Serves requests until nobody can send any more, then leaves a tidy file.
-    pub(super) fn run(mut self, mut requests: mpsc::Receiver<Request>) {
-        while let Some(first) = requests.blocking_recv() {
+    /// Serves requests until nobody can send any more, then leaves a tidy file. `clock` counts the
+    /// time in which nobody asks for anything.
+    pub(super) fn run(mut self, mut requests: mpsc::Receiver<Request>, clock: &Runtime) {
+        while let Some(first) = self.next_request(&mut requests, clock) {
             let mut next = Some(first);
             let mut group = Vec::new();
             let mut rows = 0;
@@ -82,14 +116,44 @@ impl<'c> Writer<'c> {
                 }
             }
             if !group.is_empty() {
-                self.serve(group);
+                let is_pressed = group.len() > 1;
+                self.serve(group, is_pressed);
+                self.checkpoints.committed(self.connection, rows);
             }
         }
+        self.catch_up();
         let tidied = self
             .connection
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         if let Err(error) = tidied {
             tracing::warn!(%error, "the write-ahead log could not be emptied; it stays valid");
+        }
+    }
+
+    /// The next request; before the writer sleeps, nothing is put off any longer.
+    fn next_request(
+        &mut self,
+        requests: &mut mpsc::Receiver<Request>,
+        clock: &Runtime,
+    ) -> Option<Request> {
+        if self.memory.times.len() > 0 {
+            let waited = clock.block_on(async { timeout(PAUSE, requests.recv()).await });
+            if let Ok(next) = waited {
+                return next;
+            }
+            self.catch_up();
+        }
+        requests.blocking_recv()
+    }
+
+    /// Writes what was put off, if anything. Should it fail, it stays put off.
+    fn catch_up(&mut self) {
+        if self.memory.times.len() == 0 || self.poisoned.is_some() {
+            return;
+        }
+        let caught_up = self.write(&[], false);
+        if let Err(error) = caught_up {
+            tracing::warn!(%error, "times of last sights could not be written yet");
         }
     }
 
@@ -99,46 +163,41 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    fn serve(&mut self, group: Vec<Batch>) {
-        if let Some(error) = &self.poisoned {
-            for batch in group {
-                let _ = batch.answer.send(Err(error.clone()));
-            }
-            return;
-        }
+    fn serve(&mut self, group: Vec<Batch>, is_pressed: bool) {
         let (answers, commits): (Vec<_>, Vec<_>) = group
             .into_iter()
             .map(|batch| (batch.answer, batch.commits))
             .unzip();
-        match self.write(&commits) {
-            Ok(reports) => {
-                for (answer, reports) in answers.into_iter().zip(reports) {
-                    let _ = answer.send(Ok(reports));
-                }
-            }
+        let reports: Vec<_> = match self.write(&commits, is_pressed) {
+            Ok(reports) => reports.into_iter().map(Ok).collect(),
             // A fault in one caller's commits must not fail the others.
-            Err(error) if error.kind() == StoreErrorKind::Invalid && commits.len() > 1 => {
-                for (answer, commits) in answers.into_iter().zip(commits) {
-                    let written = self
-                        .write(&[commits])
-                        .map(|mut reports| reports.pop().unwrap_or_default());
-                    let _ = answer.send(written);
-                }
-            }
-            Err(error) => {
-                for answer in answers {
-                    let _ = answer.send(Err(error.clone()));
-                }
-            }
+            Err(error) if error.kind() == StoreErrorKind::Invalid && commits.len() > 1 => commits
+                .iter()
+                .map(|commits| {
+                    let mut reports = self.write(std::slice::from_ref(commits), false)?;
+                    Ok(reports.pop().unwrap_or_default())
+                })
+                .collect(),
+            Err(error) => answers.iter().map(|_| Err(error.clone())).collect(),
+        };
+        for ((answer, reports), commits) in answers.into_iter().zip(reports).zip(commits) {
+            let _ = answer.send(Answered {
+                reports,
+                _commits: commits,
+            });
         }
     }
 
     /// Writes all commits of all callers in one transaction.
-    fn write(&mut self, group: &[Vec<Commit>]) -> Result<Vec<Vec<CommitReport>>, StoreError> {
+    fn write(
+        &mut self,
+        group: &[Vec<Marked>],
+        is_pressed: bool,
+    ) -> Result<Vec<Vec<CommitReport>>, StoreError> {
         if let Some(error) = &self.poisoned {
             return Err(error.clone());
         }
-        match self.attempt(group) {
+        match self.attempt(group, is_pressed) {
             Ok(reports) => Ok(reports),
             Err(error) => {
                 self.recover(&error);
@@ -147,7 +206,11 @@ impl<'c> Writer<'c> {
         }
     }
 
-    fn attempt(&mut self, group: &[Vec<Commit>]) -> Result<Vec<Vec<CommitReport>>, StoreError> {
+    fn attempt(
+        &mut self,
+        group: &[Vec<Marked>],
+        is_pressed: bool,
+    ) -> Result<Vec<Vec<CommitReport>>, StoreError> {
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         let now_us = now_us();
         let mut work = Work::new(
@@ -159,14 +222,24 @@ impl<'c> Writer<'c> {
         let mut reports = Vec::with_capacity(group.len());
         for commits in group {
             let mut own = Vec::with_capacity(commits.len());
-            for commit in commits {
-                own.push(work.apply(commit, now_us)?);
+            for Marked { commit, marks } in commits {
+                own.push(work.apply(commit, marks, now_us)?);
             }
             reports.push(own);
         }
-        work.write_sightings()?;
+        let is_due =
+            !is_pressed || work.unwritten() > TIMES_MAX || now_us - self.times_us > TIMES_WAIT_US;
+        if is_due {
+            work.write_times()?;
+        } else {
+            work.put_off_times()?;
+        }
+        work.move_places()?;
         let backlog = work.store_backlog()?;
         self.connection.execute_batch("COMMIT")?;
+        if is_due {
+            self.times_us = now_us;
+        }
         for report in reports.iter_mut().flatten() {
             report.backlog = backlog;
         }
@@ -183,7 +256,8 @@ impl<'c> Writer<'c> {
         } else {
             None
         };
-        if let Some(memory) = memory {
+        if let Some(mut memory) = memory {
+            memory.familiar = Familiar::new(self.memory.familiar.marker.clone());
             self.memory = memory;
             return;
         }
@@ -197,10 +271,12 @@ impl<'c> Writer<'c> {
     }
 }
 
-fn rows_in(commits: &[Commit]) -> usize {
+fn rows_in(commits: &[Marked]) -> usize {
     commits
         .iter()
-        .map(|commit| 1 + commit.objects.len() + commit.links.len() + commit.frontier.len())
+        .map(|Marked { commit, .. }| {
+            1 + commit.objects.len() + commit.links.len() + commit.frontier.len()
+        })
         .sum()
 }
 
@@ -226,7 +302,8 @@ mod tests {
     }
 
     fn writer(connection: &Connection) -> Writer<'_> {
-        Writer::new(connection, Memory::load(connection).unwrap())
+        let (checkpoints, _) = super::super::checkpoint::pair();
+        Writer::new(connection, Memory::load(connection).unwrap(), checkpoints)
     }
 
     fn commit(writer: &mut Writer<'_>) -> Result<Vec<Vec<CommitReport>>, StoreError> {
@@ -241,7 +318,8 @@ mod tests {
             }),
             ..Commit::default()
         };
-        writer.write(&[vec![commit]])
+        let marks = Vec::new();
+        writer.write(&[vec![Marked { commit, marks }]], false)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::brings::is_writing;
 use super::relax::{HandOnList, Place};
 use super::work::Work;
 use crate::StoreError;
-use crate::record::Groups;
+use crate::record::{Cell, Groups};
 use kittiwake_model::{Reference, Table, Value};
 
 /// What of a row decides where it stands: whose it is, and in which conversation.
@@ -45,6 +45,37 @@ impl Bearings {
     /// Whether a post is known to begin a conversation.
     pub(super) fn is_first(self) -> bool {
         self.parent.is_none() && self.author.is_some()
+    }
+}
+
+impl Bearings {
+    /// The same, read from a row's cells.
+    pub(super) fn in_cells(table: Table, cells: &[Cell<'_>]) -> Self {
+        let parent = match table {
+            Table::Statuses => "reply_to",
+            Table::Comments => "parent",
+            Table::Users | Table::Tags | Table::Objects => return Self::default(),
+        };
+        let number = |name: &str| {
+            let place = table
+                .columns()
+                .iter()
+                .position(|column| column.name == name)?;
+            match cells.get(place)? {
+                Cell::Integer(number) => Some(*number),
+                _ => None,
+            }
+        };
+        Self {
+            author: number("author"),
+            parent: number(parent),
+            status: if table == Table::Comments {
+                number("status")
+            } else {
+                None
+            },
+            created_us: number("created_us"),
+        }
     }
 }
 

@@ -1,0 +1,77 @@
+//! Moving the write-ahead log into the file, beside the writer.
+//!
+//! SQLite lets the writer do it when the log has grown long; all callers then wait for the disk. A
+//! thread of its own does it here while the writer goes on. What the writer appends in the meantime
+//! is little, and it moves that itself, because a log begins anew only when nothing is left in it.
+
+use rusqlite::Connection;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+/// Rows after which the log is moved: about 20 MB of it.
+const ROWS: usize = 25_000;
+
+/// The writer's side.
+#[derive(Debug)]
+pub(super) struct Checkpoints {
+    asks: SyncSender<()>,
+    is_done: Arc<AtomicBool>,
+    rows: usize,
+}
+
+/// The side of the thread that moves.
+#[derive(Debug)]
+pub(super) struct Mover {
+    asked: Receiver<()>,
+    is_done: Arc<AtomicBool>,
+}
+
+pub(super) fn pair() -> (Checkpoints, Mover) {
+    let (asks, asked) = sync_channel(1);
+    let is_done = Arc::new(AtomicBool::new(false));
+    let checkpoints = Checkpoints {
+        asks,
+        is_done: Arc::clone(&is_done),
+        rows: 0,
+    };
+    (checkpoints, Mover { asked, is_done })
+}
+
+impl Mover {
+    /// Moves whenever it is asked to, until the writer is gone.
+    pub(super) fn run(self, connection: &Connection) {
+        while self.asked.recv().is_ok() {
+            if move_log(connection) {
+                self.is_done.store(true, Ordering::Release);
+            }
+        }
+    }
+}
+
+impl Checkpoints {
+    /// To be called after each transaction.
+    pub(super) fn committed(&mut self, connection: &Connection, rows: usize) {
+        if self.is_done.swap(false, Ordering::Acquire) {
+            move_log(connection);
+        }
+        self.rows += rows;
+        if self.rows < ROWS {
+            return;
+        }
+        match self.asks.try_send(()) {
+            // Asked already, or nobody is there to do it: SQLite's own bound remains.
+            Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => self.rows = 0,
+        }
+    }
+}
+
+/// Moves what nobody is reading. A failure does no harm: the log stays valid, and whatever ails the
+/// file will fail a commit as well.
+fn move_log(connection: &Connection) -> bool {
+    let moved = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+    if let Err(error) = &moved {
+        tracing::debug!(%error, "the write-ahead log could not be moved");
+    }
+    moved.is_ok()
+}

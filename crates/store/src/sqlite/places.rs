@@ -1,0 +1,148 @@
+//! Where the rows of an id are, by the id's hash.
+//!
+//! Hashes come in no order. An index that took in each row at once would be touched in as many
+//! places as there are new ids, with every transaction, and most of what is written to the disk
+//! would be that index. So the newest rows of `ids` are found from memory. When they are many, they
+//! are moved into the table `id_places` in the order of their hashes, a stretch at a time: each
+//! page of the table is then written once for many rows. `rules` says up to which row all have been
+//! moved; whoever opens the file reads the rows beyond it.
+
+use super::statements::Held;
+use super::work::Work;
+use crate::{StoreError, StoreErrorKind};
+use rusqlite::{Connection, OptionalExtension as _};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// Newest rows after which they begin to be moved: about 3 MB.
+const YOUNG_MAX: usize = if cfg!(test) { 8 } else { 1 << 16 };
+/// Rows that one transaction moves.
+const STRETCH: usize = if cfg!(test) { 5 } else { 4_096 };
+
+/// The name in `rules` of the last row of which all before it are in `id_places`.
+const MOVED: &str = "id_places";
+
+/// Rows by hash. Nearly every hash has one row; further ones are kept apart.
+#[derive(Debug, Default)]
+struct Rows {
+    first: HashMap<i64, i64>,
+    further: Vec<(i64, i64)>,
+}
+
+impl Rows {
+    fn insert(&mut self, hash: i64, row: i64) {
+        match self.first.entry(hash) {
+            Entry::Vacant(place) => {
+                place.insert(row);
+            }
+            Entry::Occupied(_) => self.further.push((hash, row)),
+        }
+    }
+
+    fn of(&self, hash: i64) -> impl Iterator<Item = i64> {
+        let first = self.first.get(&hash).copied();
+        let further = self.further.iter().filter(move |it| it.0 == hash);
+        first.into_iter().chain(further.map(|it| it.1))
+    }
+
+    fn len(&self) -> usize {
+        self.first.len() + self.further.len()
+    }
+
+    /// All of them, so that the last is the one with the least hash.
+    fn sorted(&self) -> Vec<(i64, i64)> {
+        let first = self.first.iter().map(|(hash, row)| (*hash, *row));
+        let mut all: Vec<_> = first.chain(self.further.iter().copied()).collect();
+        all.sort_unstable_by_key(|place| Reverse(*place));
+        all
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// The newest.
+    young: Rows,
+    /// Those that are being moved; they are found here until all have been.
+    moving: Rows,
+    /// What is left to move.
+    left: Vec<(i64, i64)>,
+    /// The last row of those that are being moved.
+    moving_until: i64,
+    /// The row that the next id gets. Counted here, because the last row may be deleted again and
+    /// a number below those that have been moved must not be given out twice.
+    next_row: i64,
+}
+
+impl Places {
+    pub(super) fn load(connection: &Connection) -> Result<Self, StoreError> {
+        let moved: Option<String> = connection
+            .query_row("SELECT value FROM rules WHERE name = ?1", [MOVED], |row| {
+                row.get(0)
+            })
+            .optional()?;
+        let moved: i64 = moved.unwrap_or_default().parse().map_err(|_| {
+            StoreError::new(
+                StoreErrorKind::Corrupt,
+                "the rules do not say which ids are in id_places",
+            )
+        })?;
+        let mut places = Self {
+            next_row: moved + 1,
+            ..Self::default()
+        };
+        let mut statement =
+            connection.prepare("SELECT hash, rowid FROM ids WHERE rowid > ?1 ORDER BY rowid")?;
+        let mut rows = statement.query([moved])?;
+        while let Some(row) = rows.next()? {
+            places.add(row.get(0)?, row.get(1)?);
+        }
+        Ok(places)
+    }
+
+    /// The row for another id.
+    pub(super) fn take_row(&mut self) -> i64 {
+        let row = self.next_row;
+        self.next_row += 1;
+        row
+    }
+
+    pub(super) fn add(&mut self, hash: i64, row: i64) {
+        self.young.insert(hash, row);
+        self.next_row = self.next_row.max(row + 1);
+    }
+
+    /// The rows of a hash that are found here; some may be in the table as well.
+    pub(super) fn rows_of(&self, hash: i64) -> impl Iterator<Item = i64> {
+        self.young.of(hash).chain(self.moving.of(hash))
+    }
+}
+
+impl Work<'_, '_> {
+    /// Moves a stretch of the newest rows, if there are many.
+    pub(super) fn move_places(&mut self) -> Result<(), StoreError> {
+        let places = &mut self.memory.places;
+        if places.left.is_empty() {
+            if places.young.len() <= YOUNG_MAX {
+                return Ok(());
+            }
+            places.moving = std::mem::take(&mut places.young);
+            places.left = places.moving.sorted();
+            places.moving_until = places.next_row - 1;
+        }
+        let stretch = places.left.len().saturating_sub(STRETCH);
+        let stretch = places.left.split_off(stretch);
+        for (hash, row) in stretch.into_iter().rev() {
+            self.execute_held(Held::InsertPlace, [hash, row])?;
+        }
+        if self.memory.places.left.is_empty() {
+            self.memory.places.moving = Rows::default();
+            let moved = self.memory.places.moving_until.to_string();
+            self.execute(
+                "UPDATE rules SET value = ?2 WHERE name = ?1",
+                [MOVED, &moved],
+            )?;
+        }
+        Ok(())
+    }
+}
