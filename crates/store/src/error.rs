@@ -17,6 +17,8 @@ pub enum StoreErrorKind {
     Corrupt,
     /// The operating system does not allow it.
     Denied,
+    /// The server cannot be reached, or the connection to it was lost.
+    Unreachable,
     /// An earlier failure left doubt about what was written; nothing more is accepted.
     Poisoned,
     /// What was to be written contradicts itself: a fault of the program, not of the disk.
@@ -61,4 +63,12 @@ impl StoreError {
             "the store has stopped; look for the first error in the log",
         )
     }
+}
+
+/// Our own JSON in the store cannot be read: it is damaged.
+pub(crate) fn unreadable(key: i64, error: &serde_json::Error) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Corrupt,
+        format!("the row of key {key} cannot be read: {error}; restore a copy of the store"),
+    )
 }

@@ -1,9 +1,12 @@
 //! Keep and give back.
 //!
 //! Knows: tables, keys, merges of rows, transactions, and the ledger of grants. Every line of SQL
-//! of the project is here, and each back end passes the same suite ([`suite`]).
+//! of the project is here, and each back end passes the same suite ([`suite`]). What a store does is
+//! in `rules`, which knows no database; a back end keeps only what is that database's own.
 //! Does not know: what a network is, how a definition looks, when a subject should be visited.
 
+mod cell;
+mod database;
 pub mod detail;
 mod error;
 pub mod export;
@@ -11,13 +14,14 @@ mod hash;
 pub mod ledger;
 mod observed;
 mod record;
+mod rules;
 pub mod sqlite;
 pub mod suite;
 
 pub use detail::{Detail, Methods};
 pub use error::{StoreError, StoreErrorKind};
 pub use ledger::{Acquired, BudgetUsage, Carry, Closing, Ledger, Want};
-pub use sqlite::{OpenMode, SqliteStore};
+pub use sqlite::SqliteStore;
 
 use kittiwake_model::{
     Commit, CommitReport, Control, Cursor, FrontierRow, Identity, Key, Name, RunRecord, WorldTime,
@@ -28,6 +32,19 @@ use std::pin::Pin;
 
 /// What every method of a store gives: a future that can be awaited from any thread.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// What an export gives.
+pub type ExportFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<export::Exported, export::ExportError>> + Send + 'a>>;
+
+/// What a store is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// Makes the store if it is missing and holds it against other crawls.
+    Crawl,
+    /// Looks at a store that is there, also while somebody crawls into it.
+    Read,
+}
 
 /// One crawl, kept.
 pub trait Store: std::fmt::Debug + Send + Sync {
@@ -61,6 +78,14 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     /// How the data came about.
     fn methods(&self) -> StoreFuture<'_, Methods>;
+
+    /// Hands the rows of the documented tables to `sink`, one by one, as they are at one moment,
+    /// also while somebody crawls.
+    fn export(
+        &self,
+        selection: export::Selection,
+        sink: Box<dyn export::RowSink>,
+    ) -> ExportFuture<'_>;
 }
 
 /// Which subjects of a lane are asked for.

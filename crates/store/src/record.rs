@@ -5,6 +5,7 @@
 //! [`observed`] says for each group when it was observed and which fields it has, so that a row
 //! reads back as exactly the groups it was written from.
 
+use crate::cell::Cell;
 use crate::observed::{self, FieldKind, FieldLists, Written};
 use kittiwake_model::catalogue::Column;
 use kittiwake_model::value::clean_text;
@@ -17,15 +18,6 @@ use std::collections::BTreeMap;
 
 /// All groups of one object.
 pub(crate) type Groups = BTreeMap<Name, GroupState>;
-
-/// What a column holds, in terms that every database has.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Cell<'a> {
-    Null,
-    Integer(i64),
-    Real(f64),
-    Text(Cow<'a, str>),
-}
 
 /// A row without its key.
 #[derive(Debug, Clone, PartialEq)]
@@ -384,6 +376,7 @@ fn value_in(column: &Column, cell: Cell<'_>, kind: Option<FieldKind>) -> Value {
     match (column.kind, cell) {
         (ColumnKind::Json, Cell::Text(text)) => Value::Json(text.into_owned()),
         (_, Cell::Text(text)) => Value::Text(text.into_owned()),
+        (_, Cell::Bytes(bytes)) => Value::Text(String::from_utf8_lossy(&bytes).into_owned()),
         (ColumnKind::Boolean, Cell::Integer(flag)) => Value::Bool(flag != 0),
         (ColumnKind::Time, Cell::Integer(at_us)) => Value::Time {
             at_us,

@@ -1,11 +1,11 @@
 //! Looking a file over, for a person who doubts it. Nothing is changed.
 
-use super::OpenMode;
 use super::error::refused;
 use super::ledger::LedgerFile;
 use super::migrate::{self, MIGRATIONS};
 use super::open;
 use super::schema::APPLICATION_ID;
+use crate::OpenMode;
 use crate::{StoreError, StoreErrorKind};
 use kittiwake_model::{RealTime, RunEnd};
 use rusqlite::config::DbConfig;

@@ -1,6 +1,8 @@
 //! Commands to a crawl that another process is running: the table `control` is where they meet.
 
-use super::{OpenMode, open, writer};
+use super::open;
+use crate::OpenMode;
+use crate::rules::writer;
 use crate::{StoreError, StoreErrorKind};
 use kittiwake_model::ControlCommand;
 use rusqlite::{Connection, OptionalExtension as _, params};

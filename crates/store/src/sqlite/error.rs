@@ -44,14 +44,6 @@ pub(super) fn refused(error: rusqlite::Error) -> StoreError {
     StoreError::new(kind, format!("{advice} ({error})"))
 }
 
-/// Our own JSON in the file cannot be read: the file is damaged.
-pub(super) fn unreadable(key: i64, error: &serde_json::Error) -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Corrupt,
-        format!("the row of key {key} cannot be read: {error}; restore a copy of the file"),
-    )
-}
-
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         refused(error)

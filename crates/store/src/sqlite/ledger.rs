@@ -56,7 +56,7 @@ pub(crate) struct LedgerFile {
 impl LedgerFile {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         make_folder(path)?;
-        open::check_form(path, super::OpenMode::Crawl)?;
+        open::check_form(path, crate::OpenMode::Crawl)?;
         // Turning a new file to a write-ahead log does not wait for others who do the same.
         let _turn = open::wait_for_turn(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE

@@ -1,9 +1,9 @@
 //! Opening a file: whose it is, who holds it, and how it is set up.
 
-use super::OpenMode;
 use super::error::refused;
 use super::migrate::{self, MIGRATIONS};
 use super::schema::APPLICATION_ID;
+use crate::OpenMode;
 use crate::{StoreError, StoreErrorKind};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};

@@ -7,8 +7,6 @@
 //! page of the table is then written once for many rows. `rules` says up to which row all have been
 //! moved; whoever opens the file reads the rows beyond it.
 
-use super::statements::Held;
-use super::work::Work;
 use crate::{StoreError, StoreErrorKind};
 use rusqlite::{Connection, OptionalExtension as _};
 use std::cmp::Reverse;
@@ -19,9 +17,6 @@ use std::collections::hash_map::Entry;
 const YOUNG_MAX: usize = if cfg!(test) { 8 } else { 1 << 16 };
 /// Rows that one transaction moves.
 const STRETCH: usize = if cfg!(test) { 5 } else { 4_096 };
-
-/// The name in `rules` of the last row of which all before it are in `id_places`.
-const MOVED: &str = "id_places";
 
 /// Rows by hash. Nearly every hash has one row; further ones are kept apart.
 #[derive(Debug, Default)]
@@ -75,11 +70,16 @@ pub(super) struct Places {
 }
 
 impl Places {
+    /// The name in `rules` of the last row of which all before it are in `id_places`.
+    pub(super) const MOVED: &str = "id_places";
+
     pub(super) fn load(connection: &Connection) -> Result<Self, StoreError> {
         let moved: Option<String> = connection
-            .query_row("SELECT value FROM rules WHERE name = ?1", [MOVED], |row| {
-                row.get(0)
-            })
+            .query_row(
+                "SELECT value FROM rules WHERE name = ?1",
+                [Self::MOVED],
+                |row| row.get(0),
+            )
             .optional()?;
         let moved: i64 = moved.unwrap_or_default().parse().map_err(|_| {
             StoreError::new(
@@ -101,13 +101,13 @@ impl Places {
     }
 
     /// The row for another id.
-    pub(super) fn take_row(&mut self) -> i64 {
+    pub(super) fn take_row(&mut self, hash: i64) -> i64 {
         let row = self.next_row;
-        self.next_row += 1;
+        self.add(hash, row);
         row
     }
 
-    pub(super) fn add(&mut self, hash: i64, row: i64) {
+    fn add(&mut self, hash: i64, row: i64) {
         self.young.insert(hash, row);
         self.next_row = self.next_row.max(row + 1);
     }
@@ -116,33 +116,24 @@ impl Places {
     pub(super) fn rows_of(&self, hash: i64) -> impl Iterator<Item = i64> {
         self.young.of(hash).chain(self.moving.of(hash))
     }
-}
 
-impl Work<'_, '_> {
-    /// Moves a stretch of the newest rows, if there are many.
-    pub(super) fn move_places(&mut self) -> Result<(), StoreError> {
-        let places = &mut self.memory.places;
-        if places.left.is_empty() {
-            if places.young.len() <= YOUNG_MAX {
-                return Ok(());
-            }
-            places.moving = std::mem::take(&mut places.young);
-            places.left = places.moving.sorted();
-            places.moving_until = places.next_row - 1;
+    /// What has to be moved next, in the order of the hashes, if there are many.
+    pub(super) fn next_stretch(&mut self) -> impl Iterator<Item = (i64, i64)> + use<> {
+        if self.left.is_empty() && self.young.len() > YOUNG_MAX {
+            self.moving = std::mem::take(&mut self.young);
+            self.left = self.moving.sorted();
+            self.moving_until = self.next_row - 1;
         }
-        let stretch = places.left.len().saturating_sub(STRETCH);
-        let stretch = places.left.split_off(stretch);
-        for (hash, row) in stretch.into_iter().rev() {
-            self.execute_held(Held::InsertPlace, [hash, row])?;
+        let stretch = self.left.len().saturating_sub(STRETCH);
+        self.left.split_off(stretch).into_iter().rev()
+    }
+
+    /// The last row of those that were being moved, once all of them have been.
+    pub(super) fn moved_until(&mut self) -> Option<i64> {
+        if !self.left.is_empty() || self.moving.len() == 0 {
+            return None;
         }
-        if self.memory.places.left.is_empty() {
-            self.memory.places.moving = Rows::default();
-            let moved = self.memory.places.moving_until.to_string();
-            self.execute(
-                "UPDATE rules SET value = ?2 WHERE name = ?1",
-                [MOVED, &moved],
-            )?;
-        }
-        Ok(())
+        self.moving = Rows::default();
+        Some(self.moving_until)
     }
 }

@@ -2,10 +2,10 @@
 
 use super::work::Work;
 use crate::StoreError;
+use crate::cell::cells;
 use kittiwake_model::{Link, LinkTable, List};
-use rusqlite::{OptionalExtension as _, params};
 
-impl<'a> Work<'a, '_> {
+impl<'a> Work<'a> {
     /// Writes all links of a commit; `objects` are the keys of its objects.
     pub(super) fn write_links(
         &mut self,
@@ -56,15 +56,15 @@ impl<'a> Work<'a, '_> {
         };
         let (following_walk, followers_walk) = (walk_of(List::Following), walk_of(List::Followers));
         let inserted = self.execute(
-            "INSERT OR IGNORE INTO user_relations(
+            "INSERT INTO user_relations(
                source, target, first_seen_us, last_seen_us, following_walk, followers_walk)
-             VALUES (?1, ?2, ?3, ?3, ?4, ?5)",
-            params![source, target, at_us, following_walk, followers_walk],
+             VALUES (?1, ?2, ?3, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+            cells![source, target, at_us, following_walk, followers_walk],
         )?;
         if inserted == 1 {
             return self.restore_relation(source, target);
         }
-        self.execute(
+        self.send(
             "UPDATE user_relations SET
                first_seen_us = min(first_seen_us, ?3),
                last_seen_us = max(last_seen_us, ?3),
@@ -74,7 +74,7 @@ impl<'a> Work<'a, '_> {
                AND (?3 < first_seen_us OR ?3 > last_seen_us
                     OR (?4 IS NOT NULL AND ?4 > coalesce(following_walk, 0))
                     OR (?5 IS NOT NULL AND ?5 > coalesce(followers_walk, 0)))",
-            params![source, target, at_us, following_walk, followers_walk],
+            cells![source, target, at_us, following_walk, followers_walk],
         )?;
         Ok(())
     }
@@ -82,24 +82,22 @@ impl<'a> Work<'a, '_> {
     /// A relation was stored. If it had vanished it is back, with the time of its first sight,
     /// unless it was seen before the walk that no longer showed it and only comes in late.
     fn restore_relation(&mut self, source: i64, target: i64) -> Result<(), StoreError> {
-        let vanished_us: Option<i64> = self
-            .connection
-            .prepare_cached(
-                "SELECT vanished_us FROM invalid_relations WHERE source = ?1 AND target = ?2",
-            )?
-            .query_row([source, target], |row| row.get(0))
-            .optional()?;
+        let vanished_us: Option<i64> = self.database.first(
+            "SELECT vanished_us FROM invalid_relations WHERE source = ?1 AND target = ?2",
+            cells![source, target],
+            |row| row.get(0),
+        )?;
         let at_us = self.at_us();
         if vanished_us.is_some_and(|vanished_us| at_us < vanished_us) {
-            self.execute(
+            self.send(
                 "UPDATE invalid_relations SET first_seen_us = min(first_seen_us, ?3),
                                               last_seen_us = max(last_seen_us, ?3)
                  WHERE source = ?1 AND target = ?2",
-                [source, target, at_us],
+                cells![source, target, at_us],
             )?;
-            self.execute(
+            self.send(
                 "DELETE FROM user_relations WHERE source = ?1 AND target = ?2",
-                [source, target],
+                cells![source, target],
             )?;
             return Ok(());
         }
@@ -107,17 +105,17 @@ impl<'a> Work<'a, '_> {
         if vanished_us.is_none() {
             return Ok(());
         }
-        self.execute(
+        self.send(
             "UPDATE user_relations SET
                first_seen_us = min(first_seen_us, coalesce(
                  (SELECT gone.first_seen_us FROM invalid_relations AS gone
                   WHERE gone.source = ?1 AND gone.target = ?2), first_seen_us))
              WHERE source = ?1 AND target = ?2",
-            [source, target],
+            cells![source, target],
         )?;
-        self.execute(
+        self.send(
             "DELETE FROM invalid_relations WHERE source = ?1 AND target = ?2",
-            [source, target],
+            cells![source, target],
         )?;
         Ok(())
     }
@@ -125,17 +123,17 @@ impl<'a> Work<'a, '_> {
     fn write_user_tag(&mut self, user: i64, tag: i64) -> Result<(), StoreError> {
         let at_us = self.at_us();
         let inserted = self.execute(
-            "INSERT OR IGNORE INTO user_tags(user, tag, first_seen_us, last_seen_us)
-             VALUES (?1, ?2, ?3, ?3)",
-            params![user, tag, at_us],
+            "INSERT INTO user_tags(\"user\", tag, first_seen_us, last_seen_us)
+             VALUES (?1, ?2, ?3, ?3) ON CONFLICT DO NOTHING",
+            cells![user, tag, at_us],
         )?;
         self.report.rows_new += inserted as u32;
         if inserted == 0 {
-            self.execute(
+            self.send(
                 "UPDATE user_tags SET first_seen_us = min(first_seen_us, ?3),
                                       last_seen_us = max(last_seen_us, ?3)
-                 WHERE user = ?1 AND tag = ?2 AND (?3 < first_seen_us OR ?3 > last_seen_us)",
-                params![user, tag, at_us],
+                 WHERE \"user\" = ?1 AND tag = ?2 AND (?3 < first_seen_us OR ?3 > last_seen_us)",
+                cells![user, tag, at_us],
             )?;
         }
         Ok(())
@@ -145,14 +143,14 @@ impl<'a> Work<'a, '_> {
         let seen_us = self.at_us();
         let began_us = link.at.map(|at| at.0);
         let inserted = self.execute(
-            "INSERT OR IGNORE INTO links(kind, from_key, to_key, at_us, first_seen_us, last_seen_us)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
-            params![&*link.kind, from, to, began_us, seen_us],
+            "INSERT INTO links(kind, from_key, to_key, at_us, first_seen_us, last_seen_us)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5) ON CONFLICT DO NOTHING",
+            cells![&*link.kind, from, to, began_us, seen_us],
         )?;
         self.report.rows_new += inserted as u32;
         if inserted == 0 {
             // The earliest beginning is kept, so that the order of arrival does not matter.
-            self.execute(
+            self.send(
                 "UPDATE links SET
                    at_us = min(coalesce(at_us, ?4), coalesce(?4, at_us)),
                    first_seen_us = min(first_seen_us, ?5),
@@ -160,7 +158,7 @@ impl<'a> Work<'a, '_> {
                  WHERE from_key = ?2 AND kind = ?1 AND to_key = ?3
                    AND (?5 < first_seen_us OR ?5 > last_seen_us
                         OR (?4 IS NOT NULL AND (at_us IS NULL OR ?4 < at_us)))",
-                params![&*link.kind, from, to, began_us, seen_us],
+                cells![&*link.kind, from, to, began_us, seen_us],
             )?;
         }
         Ok(())

@@ -4,6 +4,7 @@
 
 use super::identity::{Id, IdRow};
 use super::work::Work;
+use crate::cell::cells;
 use crate::export::log_from_file;
 use crate::{StoreError, record};
 use kittiwake_model::{
@@ -11,14 +12,13 @@ use kittiwake_model::{
     ImportedRow, ImportedSpell, Key, LinkTable, Name, Reference, Stamp, Standing, Table, Value,
     VanishedRelation,
 };
-use rusqlite::{OptionalExtension as _, params};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The group whose history is a time series of its own.
 const COUNTS: &str = "counts";
 
-impl Work<'_, '_> {
+impl Work<'_> {
     pub(super) fn write_imported(&mut self, rows: &[ImportedRow]) -> Result<(), StoreError> {
         if rows.is_empty() {
             return Ok(());
@@ -95,10 +95,10 @@ impl Work<'_, '_> {
             return Ok(stable.map(|place| place.key));
         }
         for place in places {
-            let has_stable = self
-                .connection
-                .prepare_cached("SELECT 1 FROM ids WHERE key = ?1 AND movable = 0")?
-                .exists([place.key])?;
+            let has_stable = self.database.exists(
+                "SELECT 1 FROM ids WHERE key = ?1 AND movable = 0",
+                cells![place.key],
+            )?;
             if !has_stable {
                 return Ok(Some(place.key));
             }
@@ -125,9 +125,9 @@ impl Work<'_, '_> {
         let kind = (identity.network.clone(), identity.kind.clone());
         self.kinds.insert(key, kind);
         self.insert_imported(identity, id, key, span)?;
-        self.execute(
+        self.send(
             "INSERT INTO pending(key, first_seen_us) VALUES (?1, ?2)",
-            [key, span.0],
+            cells![key, span.0],
         )?;
         Ok(key)
     }
@@ -153,7 +153,7 @@ impl Work<'_, '_> {
             "UPDATE ids SET first_seen_us = min(first_seen_us, ?2),
                             last_seen_us = max(last_seen_us, ?3)
              WHERE rowid = ?1 AND (first_seen_us > ?2 OR last_seen_us < ?3)",
-            [row, first_us, last_us],
+            cells![row, first_us, last_us],
         )?;
         self.report.rows_changed += changed as u32;
         Ok(())
@@ -194,10 +194,10 @@ impl Work<'_, '_> {
         }
         if let Some(deleted) = object.deleted.filter(|_| table == Table::Statuses) {
             let last_present_us = self.last_present_us(table, key)?;
-            self.execute(
+            self.send(
                 "UPDATE statuses SET deleted_us = ?2
                  WHERE key = ?1 AND ?2 >= ?3 AND (deleted_us IS NULL OR deleted_us > ?2)",
-                [key, deleted.0, last_present_us],
+                cells![key, deleted.0, last_present_us],
             )?;
         }
         Ok(())
@@ -266,7 +266,7 @@ impl Work<'_, '_> {
                 "UPDATE invalid_relations SET first_seen_us = min(first_seen_us, ?3),
                                               last_seen_us = max(last_seen_us, ?4)
                  WHERE source = ?1 AND target = ?2 AND vanished_us > ?4",
-                [from, to, first_us, last_us],
+                cells![from, to, first_us, last_us],
             )?;
             if changed > 0 {
                 return Ok(());
@@ -289,15 +289,13 @@ impl Work<'_, '_> {
         if source == target {
             return Ok(());
         }
-        let present: Option<(i64, i64)> = self
-            .connection
-            .prepare_cached(
-                "SELECT first_seen_us, last_seen_us FROM user_relations
+        let present: Option<(i64, i64)> = self.database.first(
+            "SELECT first_seen_us, last_seen_us FROM user_relations
                  WHERE source = ?1 AND target = ?2",
-            )?
-            .query_row([source, target], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
-        let (mut span_us, ends) = ((first_us, last_us), [source, target]);
+            cells![source, target],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+        let (mut span_us, ends) = ((first_us, last_us), [source.into(), target.into()]);
         if let Some((known_first_us, known_last_us)) = present {
             span_us = (first_us.min(known_first_us), last_us.max(known_last_us));
             if known_last_us >= vanished_us {
@@ -305,26 +303,28 @@ impl Work<'_, '_> {
                 let changed = self.execute(
                     "UPDATE user_relations SET first_seen_us = ?3
                      WHERE source = ?1 AND target = ?2 AND first_seen_us > ?3",
-                    [source, target, first_us],
+                    cells![source, target, first_us],
                 )?;
                 self.report.rows_changed += changed as u32;
                 return Ok(());
             }
-            self.execute(
+            self.send(
                 "DELETE FROM user_relations WHERE source = ?1 AND target = ?2",
-                ends,
+                &ends,
             )?;
         }
         let changed = self.execute(
-            "INSERT INTO invalid_relations(source, target, first_seen_us, last_seen_us, vanished_us)
+            "INSERT INTO invalid_relations AS known(
+               source, target, first_seen_us, last_seen_us, vanished_us)
              VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT DO UPDATE SET
-               first_seen_us = min(first_seen_us, excluded.first_seen_us),
-               last_seen_us = max(last_seen_us, excluded.last_seen_us),
-               vanished_us = max(vanished_us, excluded.vanished_us)
-             WHERE excluded.first_seen_us < first_seen_us OR excluded.last_seen_us > last_seen_us
-                OR excluded.vanished_us > vanished_us",
-            [source, target, span_us.0, span_us.1, vanished_us],
+             ON CONFLICT (source, target) DO UPDATE SET
+               first_seen_us = min(known.first_seen_us, excluded.first_seen_us),
+               last_seen_us = max(known.last_seen_us, excluded.last_seen_us),
+               vanished_us = max(known.vanished_us, excluded.vanished_us)
+             WHERE excluded.first_seen_us < known.first_seen_us
+                OR excluded.last_seen_us > known.last_seen_us
+                OR excluded.vanished_us > known.vanished_us",
+            cells![source, target, span_us.0, span_us.1, vanished_us],
         )?;
         self.report.rows_new += changed as u32;
         Ok(())
@@ -337,26 +337,26 @@ impl Work<'_, '_> {
         self.at(from_us);
         let key = self.imported_key(&row.user)?;
         // Whoever answered one of our own calls later was back by then.
-        let answered_us: Option<i64> = self
-            .connection
-            .prepare_cached(
-                "SELECT min(at_us) FROM outcomes
+        let answered_us: Option<i64> = self.database.only(
+            "SELECT min(at_us) FROM outcomes
                  WHERE key = ?1 AND at_us > ?2 AND outcome IN ('ok', 'empty', 'not modified')",
-            )?
-            .query_row([key, from_us], |row| row.get(0))?;
+            cells![key, from_us],
+            |row| row.get(0),
+        )?;
         let until_us = row.until.map(|until| until.0).or(answered_us);
         let changed = self.execute(
-            "INSERT INTO invalid_users(key, reason, from_us, until_us) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO UPDATE SET until_us = excluded.until_us
-             WHERE excluded.until_us < coalesce(until_us, excluded.until_us + 1)",
-            params![key, row.reason.code(), from_us, until_us],
+            "INSERT INTO invalid_users AS known(key, reason, from_us, until_us)
+             VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (key, from_us) DO UPDATE SET until_us = excluded.until_us
+             WHERE excluded.until_us < coalesce(known.until_us, excluded.until_us + 1)",
+            cells![key, row.reason.code(), from_us, until_us],
         )?;
         self.report.rows_new += changed as u32;
         // Of two open spells the earlier one says it all.
-        self.execute(
+        self.send(
             "DELETE FROM invalid_users WHERE key = ?1 AND until_us IS NULL AND from_us > (
                SELECT min(from_us) FROM invalid_users WHERE key = ?1 AND until_us IS NULL)",
-            [key],
+            cells![key],
         )?;
         Ok(())
     }
@@ -377,17 +377,23 @@ impl Work<'_, '_> {
         // It may be our own, come back: then it is there under its own number.
         let inserted = if &*row.group == COUNTS {
             self.execute(
-                "INSERT OR IGNORE INTO counts(key, observed_us, log, counts)
-                 SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS (SELECT 1 FROM counts
-                   WHERE key = ?1 AND observed_us = ?2 AND log = ?5 AND counts = ?4)",
-                params![key, at_us, own_log, fields, log],
+                "INSERT INTO counts(key, observed_us, log, counts)
+                 SELECT CAST(?1 AS BIGINT), CAST(?2 AS BIGINT), CAST(?3 AS BIGINT),
+                        CAST(?4 AS TEXT)
+                 WHERE NOT EXISTS (SELECT 1 FROM counts
+                   WHERE key = ?1 AND observed_us = ?2 AND log = ?5 AND counts = ?4)
+                 ON CONFLICT DO NOTHING",
+                cells![key, at_us, own_log, fields, log],
             )?
         } else {
             self.execute(
-                "INSERT OR IGNORE INTO versions(key, grp, observed_us, log, fields)
-                 SELECT ?1, ?6, ?2, ?3, ?4 WHERE NOT EXISTS (SELECT 1 FROM versions
-                   WHERE key = ?1 AND grp = ?6 AND observed_us = ?2 AND log = ?5 AND fields = ?4)",
-                params![key, at_us, own_log, fields, log, &*row.group],
+                "INSERT INTO versions(key, grp, observed_us, log, fields)
+                 SELECT CAST(?1 AS BIGINT), CAST(?6 AS TEXT), CAST(?2 AS BIGINT),
+                        CAST(?3 AS BIGINT), CAST(?4 AS TEXT)
+                 WHERE NOT EXISTS (SELECT 1 FROM versions
+                   WHERE key = ?1 AND grp = ?6 AND observed_us = ?2 AND log = ?5 AND fields = ?4)
+                 ON CONFLICT DO NOTHING",
+                cells![key, at_us, own_log, fields, log, &*row.group],
             )?
         };
         self.report.rows_new += inserted as u32;

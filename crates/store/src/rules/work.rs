@@ -1,26 +1,25 @@
 //! The work of one transaction: what it has learnt so far, and what outlives it.
 
-use super::error::refused;
 use super::extent::{Extent, guessed_table};
 use super::familiar::Familiar;
-use super::places::Places;
 use super::relax::{HandOn, HandOnList};
-use super::statements::{Held, Statements};
 use super::times::Times;
+use crate::cell::{Cell, cells};
+use crate::database::{Database, Sql};
 use crate::observed::FieldLists;
 use crate::{StoreError, StoreErrorKind};
 use kittiwake_model::{CommitReport, Expansion, Key, Name, Stamp, Table};
-use rusqlite::{Connection, OptionalExtension as _};
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-/// What the writer remembers between transactions. All of it can be read from the file again,
+/// What the writer remembers between transactions. All of it can be read from the store again,
 /// which is what happens after a transaction that failed.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// The next key to give away; keys are never given twice.
     pub next_key: i64,
     pub next_log: i64,
+    pub next_run: i64,
     /// Keys that were merged away, and into what.
     pub merged: HashMap<i64, i64>,
     /// Which table a type is kept in.
@@ -34,8 +33,6 @@ pub(super) struct Memory {
     pub queued: BTreeSet<HandOnList>,
     /// Whether lists may be left whose vanished relations are looked for.
     pub has_sweeps: bool,
-    /// Where the newest ids are.
-    pub places: Places,
     pub familiar: Familiar,
     /// Times that earlier transactions have put off.
     pub times: Times,
@@ -44,64 +41,41 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn load(connection: &Connection) -> Result<Self, StoreError> {
+    pub(super) fn load(database: &dyn Database) -> Result<Self, StoreError> {
+        let number = |sql: &str| database.only(sql, &[], |row| row.get(0));
         let mut memory = Self {
             // The loser of a merge may have held the greatest key of all.
-            next_key: connection.query_row(
+            next_key: number(
                 "SELECT 1 + max(coalesce((SELECT max(key) FROM ids), 0),
                                 coalesce((SELECT max(loser) FROM key_merges), 0))",
-                [],
-                |row| row.get(0),
             )?,
-            next_log: connection.query_row(
-                "SELECT 1 + coalesce((SELECT max(id) FROM query_log), 0)",
-                [],
-                |row| row.get(0),
-            )?,
+            next_log: number("SELECT 1 + coalesce((SELECT max(id) FROM query_log), 0)")?,
+            next_run: number("SELECT 1 + coalesce((SELECT max(id) FROM runs), 0)")?,
             ..Self::default()
         };
-        let mut statement = connection.prepare("SELECT loser, winner FROM key_merges")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+        database.each("SELECT loser, winner FROM key_merges", &[], |row| {
             memory.merged.insert(row.get(0)?, row.get(1)?);
-        }
-        let mut statement = connection.prepare("SELECT network, type, table_name FROM types")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let (network, kind) = (memory.name(row.get_ref(0)?)?, memory.name(row.get_ref(1)?)?);
-            let table: String = row.get(2)?;
-            if let Some(table) = Table::from_name(&table) {
+            Ok(())
+        })?;
+        database.each("SELECT network, type, table_name FROM types", &[], |row| {
+            let (network, kind) = (memory.name(&row.text(0)?), memory.name(&row.text(1)?));
+            if let Some(table) = Table::from_name(&row.text(2)?) {
                 memory.types.insert((network, kind), table);
             }
-        }
-        let mut statement = connection.prepare("SELECT id, fields FROM field_lists")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let (number, fields): (i64, String) = (row.get(0)?, row.get(1)?);
-            let fields = serde_json::from_str(&fields).map_err(|error| {
-                StoreError::new(
-                    StoreErrorKind::Corrupt,
-                    format!("the list of fields {number} cannot be read: {error}"),
-                )
-            })?;
-            memory.field_lists.learn(number, fields);
-        }
-        let rules: Option<String> = connection
-            .query_row(
-                "SELECT value FROM rules WHERE name = 'expansion'",
-                [],
-                |row| row.get(0),
-            )
-            .optional()?;
+            Ok(())
+        })?;
+        memory.field_lists = field_lists(database)?;
+        let rules: Option<String> = database.first(
+            "SELECT value FROM rules WHERE name = 'expansion'",
+            &[],
+            |row| row.get(0),
+        )?;
         // Rules that cannot be read are taken as changed: filing again does no harm.
         memory.expansion = rules.and_then(|rules| serde_json::from_str(&rules).ok());
         memory.extent = Extent::of(memory.expansion.as_deref(), &memory.types);
-        memory.queued = HandOnList::stored(connection)?;
-        memory.times = Times::load(connection)?;
-        memory.places = Places::load(connection)?;
-        memory.has_sweeps = connection
-            .prepare("SELECT 1 FROM sweeps LIMIT 1")?
-            .exists([])?;
+        memory.queued = HandOnList::stored(database)?;
+        memory.times = Times::load(database)?;
+        memory.has_sweeps = database.exists("SELECT 1 FROM sweeps LIMIT 1", &[])?;
         Ok(memory)
     }
 
@@ -119,20 +93,34 @@ impl Memory {
         key
     }
 
-    pub(super) fn name(&mut self, text: rusqlite::types::ValueRef<'_>) -> rusqlite::Result<Name> {
-        let text = text.as_str().map_err(|error| {
-            rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, error.into())
-        })?;
+    pub(super) fn name(&mut self, text: &str) -> Name {
         if let Some(name) = self.names.get(text) {
-            return Ok(name.clone());
+            return name.clone();
         }
         let name = Name::from(text);
         // Words of definitions are few; a file that is full of others must not fill the memory.
         if self.names.len() < 10_000 {
             self.names.insert(name.clone());
         }
-        Ok(name)
+        name
     }
+}
+
+/// The lists of fields that rows name by number.
+pub(super) fn field_lists(database: &dyn Database) -> Result<FieldLists, StoreError> {
+    let mut lists = FieldLists::default();
+    database.each("SELECT id, fields FROM field_lists", &[], |row| {
+        let number = row.get(0)?;
+        let fields = serde_json::from_str(&row.text(1)?).map_err(|error| {
+            StoreError::new(
+                StoreErrorKind::Corrupt,
+                format!("the list of fields {number} cannot be read: {error}"),
+            )
+        })?;
+        lists.learn(number, fields);
+        Ok(())
+    })?;
+    Ok(lists)
 }
 
 /// What was written of a key that was given away in the same transaction.
@@ -143,8 +131,8 @@ pub(super) struct Fresh {
 }
 
 /// One transaction in progress.
-pub(super) struct Work<'a, 'c> {
-    pub connection: &'a Connection,
+pub(super) struct Work<'a> {
+    pub database: &'a dyn Database,
     pub memory: &'a mut Memory,
     /// The stamp of everything the present commit observed.
     pub stamp: Stamp,
@@ -168,18 +156,16 @@ pub(super) struct Work<'a, 'c> {
     pub conversations: VecDeque<HandOn>,
     /// Steps that this transaction may still take.
     pub steps_left: usize,
-    pub statements: &'a Statements<'c>,
 }
 
-impl<'a, 'c> Work<'a, 'c> {
+impl<'a> Work<'a> {
     pub(super) fn new(
-        connection: &'a Connection,
+        database: &'a dyn Database,
         memory: &'a mut Memory,
-        statements: &'a Statements<'c>,
         steps_max: usize,
     ) -> Self {
         Self {
-            connection,
+            database,
             memory,
             stamp: Stamp::default(),
             report: CommitReport::default(),
@@ -192,7 +178,6 @@ impl<'a, 'c> Work<'a, 'c> {
             hand_on: VecDeque::new(),
             conversations: VecDeque::new(),
             steps_left: steps_max,
-            statements,
         }
     }
 
@@ -200,27 +185,22 @@ impl<'a, 'c> Work<'a, 'c> {
         self.stamp.at_us
     }
 
-    pub(super) fn execute(
+    /// Runs a statement; gives the number of rows that it changed.
+    pub(super) fn execute<'s>(
         &self,
-        sql: &str,
-        parameters: impl rusqlite::Params,
+        sql: impl Into<Sql<'s>>,
+        cells: &[Cell<'_>],
     ) -> Result<usize, StoreError> {
-        self.connection
-            .prepare_cached(sql)?
-            .execute(parameters)
-            .map_err(refused)
+        self.database.execute(sql.into(), cells)
     }
 
-    /// [`Self::execute`] for a statement that is held.
-    pub(super) fn execute_held(
+    /// [`Self::execute`] where that number is of no interest.
+    pub(super) fn send<'s>(
         &self,
-        held: Held,
-        parameters: impl rusqlite::Params,
-    ) -> Result<usize, StoreError> {
-        self.statements
-            .get(held)?
-            .execute(parameters)
-            .map_err(refused)
+        sql: impl Into<Sql<'s>>,
+        cells: &[Cell<'_>],
+    ) -> Result<(), StoreError> {
+        self.database.send(sql.into(), cells)
     }
 
     /// Network and type of a key; an error if the store never gave it.
@@ -228,19 +208,14 @@ impl<'a, 'c> Work<'a, 'c> {
         if let Some(kind) = self.kinds.get(&key) {
             return Ok(kind.clone());
         }
-        let connection = self.connection;
-        let mut statement =
-            connection.prepare_cached("SELECT network, type FROM ids WHERE key = ?1 LIMIT 1")?;
-        let mut rows = statement.query([key])?;
-        let Some(row) = rows.next()? else {
-            return Err(StoreError::invalid(format!(
-                "key {key} is not in this store"
-            )));
-        };
-        let kind = (
-            self.memory.name(row.get_ref(0)?)?,
-            self.memory.name(row.get_ref(1)?)?,
-        );
+        let memory = &mut *self.memory;
+        let kind = self.database.first(
+            "SELECT network, type FROM ids WHERE key = ?1 LIMIT 1",
+            cells![key],
+            |row| Ok((memory.name(&row.text(0)?), memory.name(&row.text(1)?))),
+        )?;
+        let kind =
+            kind.ok_or_else(|| StoreError::invalid(format!("key {key} is not in this store")))?;
         self.kinds.insert(key, kind.clone());
         Ok(kind)
     }
@@ -264,10 +239,10 @@ impl<'a, 'c> Work<'a, 'c> {
         if self.memory.types.get(&place) == Some(&table) {
             return Ok(());
         }
-        self.execute(
+        self.send(
             "INSERT INTO types(network, type, table_name) VALUES (?1, ?2, ?3)
-             ON CONFLICT DO UPDATE SET table_name = excluded.table_name",
-            (&**network, &**kind, table.name()),
+             ON CONFLICT (network, type) DO UPDATE SET table_name = excluded.table_name",
+            cells![&**network, &**kind, table.name()],
         )?;
         let known = self.memory.types.insert(place, table);
         self.memory.extent = Extent::of(self.memory.expansion.as_deref(), &self.memory.types);

@@ -3,10 +3,10 @@
 use super::statements::Held;
 use super::work::Work;
 use crate::StoreError;
+use crate::cell::cells;
 use kittiwake_model::{Outcome, OutcomeCode, Standing, Table};
-use rusqlite::{OptionalExtension as _, params};
 
-impl Work<'_, '_> {
+impl Work<'_> {
     /// Records whether an answer showed the object as being there.
     pub(super) fn write_standing(
         &mut self,
@@ -42,23 +42,23 @@ impl Work<'_, '_> {
             _ => {}
         }
         // The newest outcome is kept; every one is counted.
-        self.execute(
-            "INSERT INTO outcomes(key, query, outcome, reason, at_us, log, times)
+        self.send(
+            "INSERT INTO outcomes AS known(key, query, outcome, reason, at_us, log, times)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1)
-             ON CONFLICT DO UPDATE SET
-               times = times + 1,
-               outcome = CASE WHEN (excluded.at_us, excluded.log) >= (at_us, log)
-                              THEN excluded.outcome ELSE outcome END,
-               reason = CASE WHEN (excluded.at_us, excluded.log) >= (at_us, log)
-                             THEN excluded.reason ELSE reason END,
-               log = CASE WHEN (excluded.at_us, excluded.log) >= (at_us, log)
-                          THEN excluded.log ELSE log END,
-               at_us = max(at_us, excluded.at_us)",
-            params![
+             ON CONFLICT (key, query) DO UPDATE SET
+               times = known.times + 1,
+               outcome = CASE WHEN (excluded.at_us, excluded.log) >= (known.at_us, known.log)
+                              THEN excluded.outcome ELSE known.outcome END,
+               reason = CASE WHEN (excluded.at_us, excluded.log) >= (known.at_us, known.log)
+                             THEN excluded.reason ELSE known.reason END,
+               log = CASE WHEN (excluded.at_us, excluded.log) >= (known.at_us, known.log)
+                          THEN excluded.log ELSE known.log END,
+               at_us = max(known.at_us, excluded.at_us)",
+            cells![
                 key,
                 &*outcome.query,
                 code.code(),
-                outcome.reason,
+                &*outcome.reason,
                 self.stamp.at_us,
                 self.stamp.log
             ],
@@ -72,57 +72,58 @@ impl Work<'_, '_> {
         self.memory.familiar.forget(key);
         let at_us = self.at_us();
         let last_present_us = self.last_present_us(Table::Users, key)?;
-        let open_from_us: Option<i64> = self
-            .connection
-            .prepare_cached(
-                "SELECT from_us FROM invalid_users WHERE key = ?1 AND until_us IS NULL",
-            )?
-            .query_row([key], |row| row.get(0))
-            .optional()?;
+        let open_from_us: Option<i64> = self.database.first(
+            "SELECT from_us FROM invalid_users WHERE key = ?1 AND until_us IS NULL",
+            cells![key],
+            |row| row.get(0),
+        )?;
         if let Some(from_us) = open_from_us {
             let was_there_between = at_us < last_present_us && last_present_us < from_us;
             if at_us < from_us && !was_there_between {
-                self.execute(
-                    "UPDATE OR IGNORE invalid_users SET from_us = ?2, reason = ?4
-                     WHERE key = ?1 AND from_us = ?3",
-                    params![key, at_us, from_us, code.code()],
+                self.send(
+                    "UPDATE invalid_users SET from_us = ?2, reason = ?4
+                     WHERE key = ?1 AND from_us = ?3 AND NOT EXISTS (
+                       SELECT 1 FROM invalid_users AS other
+                       WHERE other.key = ?1 AND other.from_us = ?2)",
+                    cells![key, at_us, from_us, code.code()],
                 )?;
             }
             return Ok(());
         }
         // An answer that comes in late tells of a spell that is over.
         let until_us = (last_present_us > at_us).then_some(last_present_us);
-        self.execute(
-            "INSERT OR IGNORE INTO invalid_users(key, reason, from_us, until_us)
-             SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS (
-               SELECT 1 FROM invalid_users WHERE key = ?1 AND from_us <= ?3 AND until_us > ?3)",
-            params![key, code.code(), at_us, until_us],
+        self.send(
+            "INSERT INTO invalid_users(key, reason, from_us, until_us)
+             SELECT CAST(?1 AS BIGINT), CAST(?2 AS TEXT), CAST(?3 AS BIGINT), CAST(?4 AS BIGINT)
+             WHERE NOT EXISTS (
+               SELECT 1 FROM invalid_users WHERE key = ?1 AND from_us <= ?3 AND until_us > ?3)
+             ON CONFLICT DO NOTHING",
+            cells![key, code.code(), at_us, until_us],
         )?;
         Ok(())
     }
 
     /// Whether the user is known to have been gone at a later time than that of the present commit.
     pub(super) fn is_gone_later(&self, key: i64) -> Result<bool, StoreError> {
-        let mut statement = self.connection.prepare_cached(
+        self.database.exists(
             "SELECT 1 FROM invalid_users WHERE key = ?1 AND (until_us IS NULL OR until_us > ?2)",
-        )?;
-        Ok(statement.exists([key, self.at_us()])?)
+            cells![key, self.at_us()],
+        )
     }
 
     fn close_spell(&self, key: i64) -> Result<(), StoreError> {
         // Looked up first: nearly nobody has a spell, and an update that may touch several rows
         // of such a table is costly even when it touches none.
         let has_spell = self
-            .statements
-            .get(Held::HasSpell)?
-            .exists(params![key, self.at_us()])?;
+            .database
+            .exists(Held::HasSpell, cells![key, self.at_us()])?;
         if !has_spell {
             return Ok(());
         }
-        self.execute(
+        self.send(
             "UPDATE invalid_users SET until_us = ?2
              WHERE key = ?1 AND from_us < ?2 AND (until_us IS NULL OR until_us > ?2)",
-            params![key, self.at_us()],
+            cells![key, self.at_us()],
         )?;
         Ok(())
     }
@@ -133,19 +134,19 @@ impl Work<'_, '_> {
         if self.last_present_us(Table::Statuses, key)? > at_us {
             return Ok(());
         }
-        self.execute(
+        self.send(
             "UPDATE statuses SET deleted_us = ?2
              WHERE key = ?1 AND (deleted_us IS NULL OR deleted_us > ?2)",
-            params![key, at_us],
+            cells![key, at_us],
         )?;
         Ok(())
     }
 
     /// The post is there after all: what said otherwise was a passing fault.
     fn undelete(&self, key: i64) -> Result<(), StoreError> {
-        self.execute(
+        self.send(
             "UPDATE statuses SET deleted_us = NULL WHERE key = ?1 AND deleted_us < ?2",
-            params![key, self.at_us()],
+            cells![key, self.at_us()],
         )?;
         Ok(())
     }

@@ -10,8 +10,8 @@ use super::brings::is_writing;
 use super::relax::{HandOn, HandOnList, Place};
 use super::work::Work;
 use crate::StoreError;
+use crate::cell::cells;
 use kittiwake_model::{Discovery, Expansion, Key, Role, Table};
-use rusqlite::{OptionalExtension as _, params};
 use std::sync::Arc;
 
 /// Where all lists of a subject begin (keys are greater than 0) for one that has its frontier
@@ -19,7 +19,7 @@ use std::sync::Arc;
 const FILED: i64 = 0;
 const UNFILED: i64 = -1;
 
-impl<'a> Work<'a, '_> {
+impl<'a> Work<'a> {
     /// Takes note of the rules; when they have changed, everybody is looked at again.
     pub(super) fn adopt(&mut self, expansion: &Arc<Expansion>) -> Result<(), StoreError> {
         if let Some(known) = &self.memory.expansion
@@ -29,10 +29,10 @@ impl<'a> Work<'a, '_> {
         }
         let rules = serde_json::to_string(&**expansion)
             .map_err(|error| StoreError::invalid(error.to_string()))?;
-        self.execute(
+        self.send(
             "INSERT INTO rules(name, value) VALUES ('expansion', ?1)
-             ON CONFLICT DO UPDATE SET value = excluded.value",
-            [rules],
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            cells![rules],
         )?;
         self.memory.adopt(expansion.clone());
         self.look_at_everybody_again();
@@ -94,10 +94,11 @@ impl<'a> Work<'a, '_> {
         let depth = if self.fresh.contains_key(&key) {
             None
         } else {
-            self.connection
-                .prepare_cached("SELECT depth FROM subjects WHERE key = ?1")?
-                .query_row([key], |row| row.get(0))
-                .optional()?
+            self.database.first(
+                "SELECT depth FROM subjects WHERE key = ?1",
+                cells![key],
+                |row| row.get(0),
+            )?
         };
         self.depths.insert(key, depth);
         Ok(depth)
@@ -130,11 +131,8 @@ impl<'a> Work<'a, '_> {
             Table::Comments => "SELECT author FROM comments WHERE key = ?1",
             Table::Users | Table::Tags | Table::Objects => return Ok(None),
         };
-        let author: Option<Option<i64>> = self
-            .connection
-            .prepare_cached(sql)?
-            .query_row([key], |row| row.get(0))
-            .optional()?;
+        let author: Option<Option<i64>> =
+            self.database.first(sql, cells![key], |row| row.get(0))?;
         Ok(author.flatten())
     }
 
@@ -144,10 +142,10 @@ impl<'a> Work<'a, '_> {
         if self.depth_of(key)?.is_some_and(|known| known <= depth) {
             return Ok(());
         }
-        self.execute(
+        self.send(
             "INSERT INTO subjects(key, depth) VALUES (?1, ?2)
-             ON CONFLICT DO UPDATE SET depth = excluded.depth",
-            params![key, depth],
+             ON CONFLICT (key) DO UPDATE SET depth = excluded.depth",
+            cells![key, depth],
         )?;
         self.depths.insert(key, Some(depth));
         match self.rules {
@@ -254,13 +252,11 @@ impl<'a> Work<'a, '_> {
             return Ok(());
         };
         let limit = self.page_limit();
-        let neighbours: Vec<i64> = self
-            .connection
-            .prepare_cached(sql)?
-            .query_map(params![next.key, next.after.key, limit as i64], |row| {
-                row.get(0)
-            })?
-            .collect::<Result<_, _>>()?;
+        let neighbours: Vec<i64> =
+            self.database
+                .all(sql, cells![next.key, next.after.key, limit as i64], |row| {
+                    row.get(0)
+                })?;
         self.count_steps(neighbours.len());
         if neighbours.len() == limit
             && let Some(last) = neighbours.last()
@@ -277,13 +273,11 @@ impl<'a> Work<'a, '_> {
     /// filed and hands its depth on.
     fn look_at_everybody(&mut self, next: &HandOn, rules: &Expansion) -> Result<(), StoreError> {
         let limit = self.page_limit();
-        let subjects: Vec<(i64, u32)> = self
-            .connection
-            .prepare_cached("SELECT key, depth FROM subjects WHERE key > ?1 ORDER BY key LIMIT ?2")?
-            .query_map(params![next.after.key, limit as i64], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?
-            .collect::<Result<_, _>>()?;
+        let subjects: Vec<(i64, u32)> = self.database.all(
+            "SELECT key, depth FROM subjects WHERE key > ?1 ORDER BY key LIMIT ?2",
+            cells![next.after.key, limit as i64],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
         self.count_steps(subjects.len());
         for (key, depth) in &subjects {
             if *depth <= rules.depth_max {

@@ -3,15 +3,15 @@
 use super::familiar::Mark;
 use super::work::Work;
 use crate::StoreError;
+use crate::cell::cells;
 use kittiwake_model::{
     Commit, CommitReport, Cursor, CursorState, Filed, FrontierRow, Key, LogRow, RunUpdate, Stamp,
 };
-use rusqlite::params;
 
 /// The most that a policy may remember of one subject.
 const STATE_BYTES_MAX: usize = 64;
 
-impl<'a> Work<'a, '_> {
+impl<'a> Work<'a> {
     /// Writes a commit into the transaction. `marks` are those of its
     /// objects; `now_us` is the machine's time, for the log.
     pub(super) fn apply(
@@ -56,18 +56,18 @@ impl<'a> Work<'a, '_> {
             self.write_frontier(row)?;
         }
         for id in &commit.controls_done {
-            self.execute(
+            self.send(
                 "UPDATE control SET done_us = ?2 WHERE id = ?1 AND done_us IS NULL",
-                [*id, now_us],
+                cells![*id, now_us],
             )?;
         }
         self.work_off()?;
         if let (Some(row), Some(log)) = (&commit.log, log) {
             self.write_log(log, row, now_us)?;
             if let Some(body) = &commit.raw {
-                self.execute(
+                self.send(
                     "INSERT INTO raw(log, body) VALUES (?1, ?2)",
-                    params![log, body],
+                    cells![log, &**body],
                 )?;
             }
         }
@@ -78,28 +78,32 @@ impl<'a> Work<'a, '_> {
     fn write_run(&mut self, update: &RunUpdate) -> Result<(), StoreError> {
         match update {
             RunUpdate::Start(run) => {
-                self.execute(
-                    "INSERT OR IGNORE INTO definitions(digest, network, text) VALUES (?1, ?2, ?3)",
-                    params![&*run.definition, &*run.network, run.definition_text],
+                self.send(
+                    "INSERT INTO definitions(digest, network, text) VALUES (?1, ?2, ?3)
+                     ON CONFLICT DO NOTHING",
+                    cells![&*run.definition, &*run.network, &*run.definition_text],
                 )?;
-                self.execute(
-                    "INSERT INTO runs(network, host, definition, clock, settings, started_us)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                    params![
+                let number = self.memory.next_run;
+                self.memory.next_run += 1;
+                self.send(
+                    "INSERT INTO runs(id, network, host, definition, clock, settings, started_us)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                    cells![
+                        number,
                         &*run.network,
-                        run.host,
+                        &*run.host,
                         &*run.definition,
-                        run.clock,
-                        run.settings,
+                        &*run.clock,
+                        &*run.settings,
                         run.started.0
                     ],
                 )?;
-                self.report.run = Some(self.connection.last_insert_rowid());
+                self.report.run = Some(number);
             }
             RunUpdate::End { run, end } => {
-                self.execute(
+                self.send(
                     "UPDATE runs SET ended_us = ?2, end_reason = ?3 WHERE id = ?1",
-                    params![run, end.ended.0, end.reason],
+                    cells![*run, end.ended.0, &*end.reason],
                 )?;
                 self.report.run = Some(*run);
             }
@@ -109,30 +113,30 @@ impl<'a> Work<'a, '_> {
 
     fn write_cursor(&mut self, cursor: &Cursor) -> Result<(), StoreError> {
         let next = match &cursor.state {
-            CursorState::Next(next) => Some(next),
+            CursorState::Next(next) => Some(&**next),
             CursorState::Complete => None,
         };
         let subject = self.followed(cursor.subject);
         self.kind_of(subject)?;
-        self.execute(
+        self.send(
             "INSERT INTO cursors(subject, query, walk, digest, pages, next, checkpoint, mark_next,
                                  mark, started_us, items)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-             ON CONFLICT DO UPDATE SET
+             ON CONFLICT (subject, query) DO UPDATE SET
                walk = excluded.walk, digest = excluded.digest, pages = excluded.pages,
                next = excluded.next, checkpoint = excluded.checkpoint,
                mark_next = excluded.mark_next, mark = excluded.mark,
                started_us = excluded.started_us, items = excluded.items",
-            params![
+            cells![
                 subject,
                 &*cursor.query,
                 cursor.walk,
                 &*cursor.digest,
                 cursor.pages,
                 next,
-                cursor.checkpoint,
-                cursor.mark_next,
-                cursor.mark,
+                cursor.checkpoint.as_deref(),
+                cursor.mark_next.as_deref(),
+                cursor.mark.as_deref(),
                 cursor.started.0,
                 cursor.items
             ],
@@ -150,20 +154,20 @@ impl<'a> Work<'a, '_> {
         }
         let subject = self.followed(row.subject);
         self.kind_of(subject)?;
-        self.execute(
+        self.send(
             "INSERT INTO frontier(subject, robot, lane, visits, visited_us, due_us, state)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-             ON CONFLICT DO UPDATE SET lane = excluded.lane, visits = excluded.visits,
+             ON CONFLICT (subject, robot) DO UPDATE SET lane = excluded.lane, visits = excluded.visits,
                visited_us = excluded.visited_us, due_us = excluded.due_us,
                state = excluded.state",
-            params![
+            cells![
                 subject,
                 &*row.robot,
                 &*row.lane,
                 row.visits,
                 row.visited.map(|at| at.0),
                 row.due.0,
-                row.state
+                &*row.state
             ],
         )?;
         self.report.filed.push(Filed {
@@ -185,23 +189,23 @@ impl<'a> Work<'a, '_> {
         let json = |list: serde_json::Result<String>| {
             list.map_err(|error| StoreError::invalid(error.to_string()))
         };
-        self.execute(
+        self.send(
             "INSERT INTO query_log(id, query, subjects, target, cursor, credential, node, status,
                outcome, reason, at_us, scheduled_us, sent_us, answered_us, committed_us, budgets,
                rank_us, seed_us, bytes, mended, rows_new, rows_changed, definition)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
                      ?18, ?19, ?20, ?21, ?22, ?23)",
-            params![
+            cells![
                 log,
                 &*row.query,
                 json(serde_json::to_string(&subjects))?,
-                row.target,
-                row.cursor,
-                row.credential,
-                row.node,
+                &*row.target,
+                &*row.cursor,
+                &*row.credential,
+                &*row.node,
                 row.status,
                 row.outcome.code(),
-                row.reason,
+                &*row.reason,
                 self.at_us(),
                 row.scheduled.0,
                 row.sent.0,

@@ -1,7 +1,10 @@
 //! Reading rows for an export: one view of the file, one row at a time.
 
-use super::error::unreadable;
 use super::times::Times;
+use super::work::field_lists;
+use crate::cell::{Cell, Row, cells};
+use crate::database::Database;
+use crate::error::unreadable;
 use crate::export::{
     ExportError, ExportTable, Exported, Field, Iso, Kind, KindObject, KindWord, Named, Observed,
     ObservedGroup, Part, PartForm, RowSink, Selection, iso, log_in_export, observed_json,
@@ -11,11 +14,10 @@ use crate::observed::{self, FieldKind, FieldLists};
 use crate::{StoreError, StoreErrorKind, record};
 use kittiwake_model::catalogue::Column;
 use kittiwake_model::{ColumnKind, Key, Name, Reference, Stamp, Table, Value, WorldTime};
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension as _, Row, Statement, params};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 /// Names that are remembered, at about 150 bytes each: relations lead to the same people again and
@@ -29,7 +31,7 @@ macro_rules! best_first {
     };
 }
 
-const ALL_IDS: &str = concat!(
+pub(crate) const ALL_IDS: &str = concat!(
     "SELECT key, network, type, alias, host, id, movable, first_seen_us, last_seen_us, rowid
      FROM ids ORDER BY key, ",
     best_first!()
@@ -42,23 +44,18 @@ const BEST_ID: &str = concat!(
 );
 
 /// Hands all rows of the selection to the sink.
-pub(super) fn run(
-    connection: &Connection,
+pub(crate) fn run(
+    database: &dyn Database,
     selection: &Selection,
     sink: &mut dyn RowSink,
 ) -> Result<Exported, ExportError> {
-    // From the first reading on, whatever others write is not seen.
-    let transaction = connection
-        .unchecked_transaction()
-        .map_err(StoreError::from)?;
     let mut exporter = Exporter {
-        lists: field_lists(&transaction)?,
-        connection: &transaction,
-        best_id: transaction.prepare(BEST_ID).map_err(StoreError::from)?,
+        lists: field_lists(database)?,
+        database,
         names: HashMap::new(),
         since_us: selection.since.map(WorldTime::micros),
         marks_empty_text: sink.hides_empty_text(),
-        times: Times::load(&transaction)?,
+        times: Times::load(database)?,
     };
     let mut counted = Exported::new();
     for table in &selection.tables {
@@ -74,36 +71,20 @@ pub(super) fn run(
     Ok(counted)
 }
 
-fn field_lists(connection: &Connection) -> Result<FieldLists, StoreError> {
-    let mut lists = FieldLists::default();
-    let mut statement = connection.prepare("SELECT id, fields FROM field_lists")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let (number, fields): (i64, String) = (row.get(0)?, row.get(1)?);
-        let fields = serde_json::from_str(&fields).map_err(|error| {
-            corrupt(format!(
-                "the list of fields {number} cannot be read: {error}"
-            ))
-        })?;
-        lists.learn(number, fields);
-    }
-    Ok(lists)
-}
-
 fn corrupt(message: String) -> StoreError {
     StoreError::new(StoreErrorKind::Corrupt, message)
 }
 
 /// The columns of a table in the order of its parts; ?1 is the earliest time, or null.
-fn sql_of(table: ExportTable) -> &'static str {
+pub(crate) fn sql_of(table: ExportTable) -> &'static str {
     match table {
         ExportTable::UserRelations => {
             "SELECT source, target, first_seen_us, last_seen_us FROM user_relations
              WHERE ?1 IS NULL OR last_seen_us >= ?1 ORDER BY source, target"
         }
         ExportTable::UserTags => {
-            "SELECT user, tag, first_seen_us, last_seen_us FROM user_tags
-             WHERE ?1 IS NULL OR last_seen_us >= ?1 ORDER BY user, tag"
+            "SELECT \"user\", tag, first_seen_us, last_seen_us FROM user_tags
+             WHERE ?1 IS NULL OR last_seen_us >= ?1 ORDER BY \"user\", tag"
         }
         ExportTable::Links => {
             "SELECT from_key, kind, to_key, at_us, first_seen_us, last_seen_us FROM links
@@ -148,7 +129,7 @@ fn sql_of(table: ExportTable) -> &'static str {
     }
 }
 
-fn objects_sql(table: Table) -> String {
+pub(crate) fn objects_sql(table: Table) -> String {
     let columns: Vec<&str> = table.columns().iter().map(|column| column.name).collect();
     let columns = [&columns[..], &["extra", "observed", "key"]]
         .concat()
@@ -171,9 +152,8 @@ fn objects_sql(table: Table) -> String {
 type Groups = BTreeMap<Name, ObservedGroup>;
 type FieldKinds = BTreeMap<Name, FieldKind>;
 
-struct Exporter<'c> {
-    connection: &'c Connection,
-    best_id: Statement<'c>,
+struct Exporter<'d> {
+    database: &'d dyn Database,
     lists: FieldLists,
     names: HashMap<i64, Rc<Named>>,
     since_us: Option<i64>,
@@ -183,23 +163,44 @@ struct Exporter<'c> {
 }
 
 impl Exporter<'_> {
+    /// Hands rows to a sink, one by one; counts those that it was given.
+    fn each(
+        &mut self,
+        sql: &str,
+        cells: &[Cell<'_>],
+        mut hand_over: impl FnMut(&mut Self, &dyn Row) -> Result<bool, ExportError>,
+    ) -> Result<u64, ExportError> {
+        let database = self.database;
+        let mut count = 0;
+        let mut failure = None;
+        database.stream(sql, cells, &mut |row| {
+            match hand_over(self, row) {
+                Ok(is_given) => count += u64::from(is_given),
+                Err(error) => {
+                    failure = Some(error);
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        failure.map_or(Ok(count), Err)
+    }
+
     /// Every id of every object.
     fn ids(&mut self, sink: &mut dyn RowSink) -> Result<u64, ExportError> {
-        let mut statement = self.connection.prepare(ALL_IDS).map_err(StoreError::from)?;
-        let mut rows = statement.query([]).map_err(StoreError::from)?;
-        let (mut current, mut best, mut count) = (None, String::new(), 0);
-        while let Some(row) = rows.next().map_err(StoreError::from)? {
-            let key: i64 = row.get(0).map_err(StoreError::from)?;
+        let (mut current, mut best) = (None, String::new());
+        self.each(ALL_IDS, &[], |this, row| {
+            let key: i64 = row.get(0)?;
             if current != Some(key) {
                 current = Some(key);
                 best = id_text(row, 3)?;
             }
-            let (first_seen_us, last_seen_us) = self.seen(row).map_err(StoreError::from)?;
-            if self
+            let (first_seen_us, last_seen_us) = this.seen(row)?;
+            if this
                 .since_us
                 .is_some_and(|since_us| last_seen_us < since_us)
             {
-                continue;
+                return Ok(false);
             }
             sink.row(&[
                 plain(row, 1)?,
@@ -208,17 +209,16 @@ impl Exporter<'_> {
                 plain(row, 3)?,
                 plain(row, 4)?,
                 plain(row, 5)?,
-                Field::Boolean(row.get(6).map_err(StoreError::from)?),
+                Field::Boolean(row.get(6)?),
                 Field::text(iso(first_seen_us)),
                 Field::text(iso(last_seen_us)),
             ])?;
-            count += 1;
-        }
-        Ok(count)
+            Ok(true)
+        })
     }
 
     /// First and last sight of an id, also where its row does not have them yet.
-    fn seen(&self, row: &Row<'_>) -> rusqlite::Result<(i64, i64)> {
+    fn seen(&self, row: &dyn Row) -> Result<(i64, i64), StoreError> {
         match self.times.sightings.get(&row.get(9)?) {
             Some(seen) => Ok(*seen),
             None => Ok((row.get(7)?, row.get(8)?)),
@@ -227,29 +227,21 @@ impl Exporter<'_> {
 
     /// A table whose rows are made of parts.
     fn parts(&mut self, table: ExportTable, sink: &mut dyn RowSink) -> Result<u64, ExportError> {
-        let connection = self.connection;
-        let mut statement = connection
-            .prepare(sql_of(table))
-            .map_err(StoreError::from)?;
-        let mut rows = statement
-            .query(params![self.since_us])
-            .map_err(StoreError::from)?;
-        let mut count = 0;
-        while let Some(row) = rows.next().map_err(StoreError::from)? {
+        let since_us = self.since_us;
+        self.each(sql_of(table), cells![since_us], |this, row| {
             let mut fields = Vec::new();
             for (place, part) in table.parts().iter().enumerate() {
-                self.part(*part, row, place, &mut fields)?;
+                this.part(*part, row, place, &mut fields)?;
             }
             sink.row(&fields)?;
-            count += 1;
-        }
-        Ok(count)
+            Ok(true)
+        })
     }
 
     fn part<'r>(
         &mut self,
         part: Part,
-        row: &'r Row<'_>,
+        row: &'r dyn Row,
         place: usize,
         fields: &mut Vec<Field<'r>>,
     ) -> Result<(), StoreError> {
@@ -342,22 +334,17 @@ impl Exporter<'_> {
 
     /// A table of objects.
     fn objects(&mut self, table: Table, sink: &mut dyn RowSink) -> Result<u64, ExportError> {
-        let connection = self.connection;
-        let sql = objects_sql(table);
-        let mut statement = connection.prepare(&sql).map_err(StoreError::from)?;
-        let mut rows = statement.query([]).map_err(StoreError::from)?;
-        let mut count = 0;
-        while let Some(row) = rows.next().map_err(StoreError::from)? {
-            if self.is_wanted(table, row)? {
-                sink.row(&self.object(table, row)?)?;
-                count += 1;
+        self.each(&objects_sql(table), &[], |this, row| {
+            let is_wanted = this.is_wanted(table, row)?;
+            if is_wanted {
+                sink.row(&this.object(table, row)?)?;
             }
-        }
-        Ok(count)
+            Ok(is_wanted)
+        })
     }
 
     /// Whether anything of the object was observed, or it was seen to be gone, since then.
-    fn is_wanted(&self, table: Table, row: &Row<'_>) -> Result<bool, StoreError> {
+    fn is_wanted(&self, table: Table, row: &dyn Row) -> Result<bool, StoreError> {
         let Some(since_us) = self.since_us else {
             return Ok(true);
         };
@@ -381,7 +368,7 @@ impl Exporter<'_> {
         Ok(false)
     }
 
-    fn object<'r>(&mut self, table: Table, row: &'r Row<'_>) -> Result<Vec<Field<'r>>, StoreError> {
+    fn object<'r>(&mut self, table: Table, row: &'r dyn Row) -> Result<Vec<Field<'r>>, StoreError> {
         let columns = table.columns();
         let key: i64 = row.get(columns.len() + 2)?;
         let own = self.named(key)?;
@@ -459,29 +446,29 @@ impl Exporter<'_> {
         &mut self,
         own: &Named,
         column: &Column,
-        row: &'r Row<'_>,
+        row: &'r dyn Row,
         place: usize,
     ) -> Result<(Field<'r>, Option<Kind>), StoreError> {
-        let value = row.get_ref(place)?;
-        if value == ValueRef::Null {
+        let value = row.cell(place)?;
+        if value == Cell::Null {
             return Ok((Field::Null, None));
         }
         Ok(match (column.kind, value) {
-            (ColumnKind::Time, ValueRef::Integer(at_us)) => (Field::text(iso(at_us)), None),
-            (ColumnKind::Boolean, ValueRef::Integer(flag)) => (Field::Boolean(flag != 0), None),
+            (ColumnKind::Time, Cell::Integer(at_us)) => (Field::text(iso(at_us)), None),
+            (ColumnKind::Boolean, Cell::Integer(flag)) => (Field::Boolean(flag != 0), None),
             (ColumnKind::Json, _) => {
                 let field = json(row, place)?;
                 let is_null = matches!(&field, Field::Json(text) if text == "null");
                 (field, is_null.then_some(Kind::Word(KindWord::Json)))
             }
-            (ColumnKind::Reference(table), ValueRef::Integer(key)) => {
+            (ColumnKind::Reference(table), Cell::Integer(key)) => {
                 let named = self.named(key)?;
                 let kind = object_kind(own, &named);
                 let is_usual = kind.network.is_none() && &*kind.kind == usual_kind(table);
                 let kind = (!is_usual).then_some(Kind::Object(kind));
                 (Field::text(named.id.clone()), kind)
             }
-            (_, ValueRef::Text([])) if self.marks_empty_text => {
+            (_, Cell::Text(text)) if text.is_empty() && self.marks_empty_text => {
                 (Field::text(""), Some(Kind::Word(KindWord::Empty)))
             }
             _ => (plain(row, place)?, None),
@@ -532,24 +519,22 @@ impl Exporter<'_> {
         Ok(named)
     }
 
-    fn look_up(&mut self, key: i64) -> Result<Option<Named>, StoreError> {
-        let mut rows = self.best_id.query([key])?;
-        let Some(row) = rows.next()? else {
-            return Ok(None);
-        };
-        Ok(Some(Named {
-            network: text(row, 0)?.into(),
-            kind: text(row, 1)?.into(),
-            id: id_text(row, 2)?,
-        }))
+    fn look_up(&self, key: i64) -> Result<Option<Named>, StoreError> {
+        self.database.first(BEST_ID, cells![key], |row| {
+            Ok(Named {
+                network: text(row, 0)?.into(),
+                kind: text(row, 1)?.into(),
+                id: id_text(row, 2)?,
+            })
+        })
     }
 
-    fn look_up_winner(&mut self, key: i64) -> Result<Option<Named>, StoreError> {
-        let winner: Option<i64> = self
-            .connection
-            .prepare_cached("SELECT winner FROM key_merges WHERE loser = ?1")?
-            .query_row([key], |row| row.get(0))
-            .optional()?;
+    fn look_up_winner(&self, key: i64) -> Result<Option<Named>, StoreError> {
+        let winner = self.database.first(
+            "SELECT winner FROM key_merges WHERE loser = ?1",
+            cells![key],
+            |row| row.get(0),
+        )?;
         match winner {
             Some(winner) => self.look_up(winner),
             None => Ok(None),
@@ -558,7 +543,7 @@ impl Exporter<'_> {
 }
 
 /// The id in the four columns alias, host, id and movable.
-fn id_text(row: &Row<'_>, place: usize) -> Result<String, StoreError> {
+fn id_text(row: &dyn Row, place: usize) -> Result<String, StoreError> {
     Ok(reference_text(
         &text(row, place)?,
         &text(row, place + 1)?,
@@ -588,34 +573,31 @@ fn json_of(value: &impl serde::Serialize) -> Result<String, StoreError> {
 }
 
 /// A text; bytes that are none are shown as well as can be.
-fn text<'r>(row: &'r Row<'_>, place: usize) -> Result<Cow<'r, str>, StoreError> {
-    Ok(match row.get_ref(place)? {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes),
-        ValueRef::Null => Cow::Borrowed(""),
-        ValueRef::Integer(number) => number.to_string().into(),
-        ValueRef::Real(number) => number.to_string().into(),
+fn text(row: &dyn Row, place: usize) -> Result<Cow<'_, str>, StoreError> {
+    Ok(match row.cell(place)? {
+        Cell::Text(text) => text,
+        other => other.into_text().unwrap_or_default().into(),
     })
 }
 
-fn plain<'r>(row: &'r Row<'_>, place: usize) -> Result<Field<'r>, StoreError> {
-    Ok(match row.get_ref(place)? {
-        ValueRef::Integer(number) => Field::Integer(number),
-        ValueRef::Real(number) if number.is_finite() => Field::Real(number),
-        ValueRef::Null | ValueRef::Real(_) => Field::Null,
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            Field::Text(String::from_utf8_lossy(bytes))
-        }
+fn plain(row: &dyn Row, place: usize) -> Result<Field<'_>, StoreError> {
+    Ok(match row.cell(place)? {
+        Cell::Integer(number) => Field::Integer(number),
+        Cell::Real(number) if number.is_finite() => Field::Real(number),
+        Cell::Null | Cell::Real(_) => Field::Null,
+        Cell::Text(text) => Field::Text(text),
+        Cell::Bytes(bytes) => Field::text(String::from_utf8_lossy(&bytes).into_owned()),
     })
 }
 
-fn time<'r>(row: &'r Row<'_>, place: usize) -> Result<Field<'r>, StoreError> {
+fn time(row: &dyn Row, place: usize) -> Result<Field<'_>, StoreError> {
     let at_us: Option<i64> = row.get(place)?;
     Ok(at_us.map_or(Field::Null, |at_us| Field::text(iso(at_us))))
 }
 
 /// JSON that was written by this program; what is none after all is shown as text.
-fn json<'r>(row: &'r Row<'_>, place: usize) -> Result<Field<'r>, StoreError> {
-    if row.get_ref(place)? == ValueRef::Null {
+fn json(row: &dyn Row, place: usize) -> Result<Field<'_>, StoreError> {
+    if row.cell(place)? == Cell::Null {
         return Ok(Field::Null);
     }
     let text = text(row, place)?;
@@ -625,50 +607,4 @@ fn json<'r>(row: &'r Row<'_>, place: usize) -> Result<Field<'r>, StoreError> {
         Some(line) => Field::Json(line.into()),
         None => Field::Json(json_of(&text)?.into()),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::migrate::{MIGRATIONS, migrate};
-    use super::*;
-
-    #[test]
-    fn no_table_is_sorted_before_its_first_row_comes_out() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, 1, MIGRATIONS).unwrap();
-        let mut all: Vec<String> = ExportTable::ALL
-            .iter()
-            .map(|table| sql_of(*table).to_owned())
-            .filter(|sql| !sql.is_empty())
-            .collect();
-        all.extend(Table::ALL.iter().map(|table| objects_sql(*table)));
-        all.push(ALL_IDS.to_owned());
-        assert_eq!(all.len(), ExportTable::ALL.len());
-        for sql in all {
-            let mut statement = connection
-                .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
-                .unwrap();
-            let parameters = vec![None::<i64>; statement.parameter_count()];
-            let plan: Vec<String> = statement
-                .query_map(rusqlite::params_from_iter(parameters), |row| row.get(3))
-                .unwrap()
-                .collect::<Result<_, _>>()
-                .unwrap();
-            let plan = plan.join("\n");
-            // The ids of one object may be sorted, never those of all.
-            assert!(!plan.contains("TEMP B-TREE FOR ORDER BY"), "{sql}\n{plan}");
-        }
-    }
-
-    #[test]
-    fn every_part_has_its_column() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, 1, MIGRATIONS).unwrap();
-        for table in ExportTable::ALL {
-            if !table.parts().is_empty() {
-                let columns = connection.prepare(sql_of(*table)).unwrap().column_count();
-                assert_eq!(columns, table.parts().len(), "{}", table.name());
-            }
-        }
-    }
 }

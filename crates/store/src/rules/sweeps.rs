@@ -7,8 +7,8 @@
 
 use super::work::Work;
 use crate::StoreError;
+use crate::cell::cells;
 use kittiwake_model::{List, Sweep};
-use rusqlite::{OptionalExtension as _, params};
 
 /// A comparison under way.
 struct Comparison {
@@ -34,7 +34,7 @@ const fn name_of(list: List) -> &'static str {
     }
 }
 
-impl Work<'_, '_> {
+impl Work<'_> {
     /// Begins to compare a list that was walked whole with what is stored. A newer walk takes the
     /// place of an older one.
     pub(super) fn begin_sweep(&mut self, sweep: &Sweep) -> Result<(), StoreError> {
@@ -52,13 +52,13 @@ impl Work<'_, '_> {
         } else {
             true
         };
-        self.execute(
-            "INSERT INTO sweeps(subject, list, walk, started_us, proved, after)
+        self.send(
+            "INSERT INTO sweeps AS known(subject, list, walk, started_us, proved, after)
              VALUES (?1, ?2, ?3, ?4, ?5, 0)
-             ON CONFLICT DO UPDATE SET walk = excluded.walk, started_us = excluded.started_us,
-               proved = excluded.proved, after = 0
-             WHERE (excluded.started_us, excluded.walk) > (started_us, walk)",
-            params![
+             ON CONFLICT (subject, list) DO UPDATE SET walk = excluded.walk,
+               started_us = excluded.started_us, proved = excluded.proved, after = 0
+             WHERE (excluded.started_us, excluded.walk) > (known.started_us, known.walk)",
+            cells![
                 subject,
                 name_of(list),
                 sweep.walk.number,
@@ -72,16 +72,12 @@ impl Work<'_, '_> {
 
     /// How many items the walk has shown, by its cursor.
     fn items_shown(&self, subject: i64, sweep: &Sweep) -> Result<Option<i64>, StoreError> {
-        let items = self
-            .connection
-            .prepare_cached(
-                "SELECT max(items) FROM cursors
+        let items = self.database.only(
+            "SELECT max(items) FROM cursors
                  WHERE subject = ?1 AND walk = ?2 AND started_us = ?3",
-            )?
-            .query_row(
-                params![subject, sweep.walk.number, sweep.started.0],
-                |row| row.get(0),
-            )?;
+            cells![subject, sweep.walk.number, sweep.started.0],
+            |row| row.get(0),
+        )?;
         Ok(items)
     }
 
@@ -90,7 +86,7 @@ impl Work<'_, '_> {
             List::Following => "SELECT 1 FROM users WHERE key = ?1 AND following_count > 0",
             List::Followers => "SELECT 1 FROM users WHERE key = ?1 AND followers_count > 0",
         };
-        Ok(self.connection.prepare_cached(sql)?.exists([subject])?)
+        self.database.exists(sql, cells![subject])
     }
 
     /// Goes on with one stretch of one list; says whether there was any.
@@ -122,14 +118,12 @@ impl Work<'_, '_> {
     }
 
     fn first_comparison(&self) -> Result<Option<Comparison>, StoreError> {
-        let comparison = self
-            .connection
-            .prepare_cached(
-                "SELECT subject, list, walk, started_us, proved, after FROM sweeps
+        let comparison = self.database.first(
+            "SELECT subject, list, walk, started_us, proved, after FROM sweeps
                  ORDER BY subject, list LIMIT 1",
-            )?
-            .query_row([], |row| {
-                let is_following = row.get_ref(1)?.as_str()? == name_of(List::Following);
+            &[],
+            |row| {
+                let is_following = row.text(1)? == name_of(List::Following);
                 Ok(Comparison {
                     subject: row.get(0)?,
                     list: if is_following {
@@ -142,8 +136,8 @@ impl Work<'_, '_> {
                     is_proved: row.get(4)?,
                     after: row.get(5)?,
                 })
-            })
-            .optional()?;
+            },
+        )?;
         Ok(comparison)
     }
 
@@ -162,9 +156,9 @@ impl Work<'_, '_> {
                  WHERE target = ?1 AND source > ?2 ORDER BY source LIMIT ?3"
             }
         };
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement.query_map(
-            params![comparison.subject, comparison.after, limit as i64],
+        self.database.all(
+            sql,
+            cells![comparison.subject, comparison.after, limit as i64],
             |row| {
                 Ok(Member {
                     other: row.get(0)?,
@@ -172,8 +166,7 @@ impl Work<'_, '_> {
                     last_seen_us: row.get(2)?,
                 })
             },
-        )?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        )
     }
 
     /// Remembers how far the comparison has come; without a place it is over.
@@ -185,16 +178,15 @@ impl Work<'_, '_> {
     ) -> Result<(), StoreError> {
         let (subject, list) = (comparison.subject, name_of(comparison.list));
         match after {
-            Some(after) => self.execute(
+            Some(after) => self.send(
                 "UPDATE sweeps SET proved = ?3, after = ?4 WHERE subject = ?1 AND list = ?2",
-                params![subject, list, is_proved, after],
-            )?,
-            None => self.execute(
+                cells![subject, list, is_proved, after],
+            ),
+            None => self.send(
                 "DELETE FROM sweeps WHERE subject = ?1 AND list = ?2",
-                params![subject, list],
-            )?,
-        };
-        Ok(())
+                cells![subject, list],
+            ),
+        }
     }
 
     fn sweep_out(&self, comparison: &Comparison, members: &[Member]) -> Result<(), StoreError> {
@@ -224,24 +216,24 @@ impl Work<'_, '_> {
         if !self.memory.has_sweeps {
             return Ok(());
         }
-        self.execute(
+        self.send(
             "UPDATE sweeps SET after = ?1 - 1 WHERE after >= ?1 AND CASE list
                WHEN 'following' THEN EXISTS (
                  SELECT 1 FROM user_relations WHERE source = subject AND target = ?1)
                ELSE EXISTS (
                  SELECT 1 FROM user_relations WHERE source = ?1 AND target = subject) END",
-            [member],
+            cells![member],
         )?;
         Ok(())
     }
 
     /// Whether the user is known not to have been there at that time, or not to be there now.
     fn was_gone(&self, key: i64, at_us: i64) -> Result<bool, StoreError> {
-        let mut statement = self.connection.prepare_cached(
+        self.database.exists(
             "SELECT 1 FROM invalid_users WHERE key = ?1
              AND (until_us IS NULL OR (from_us <= ?2 AND until_us > ?2))",
-        )?;
-        Ok(statement.exists([key, at_us])?)
+            cells![key, at_us],
+        )
     }
 
     fn invalidate_relation(
@@ -250,18 +242,20 @@ impl Work<'_, '_> {
         target: i64,
         vanished_us: i64,
     ) -> Result<(), StoreError> {
-        self.execute(
-            "INSERT INTO invalid_relations(source, target, first_seen_us, last_seen_us, vanished_us)
-             SELECT source, target, first_seen_us, last_seen_us, ?3 FROM user_relations
-             WHERE source = ?1 AND target = ?2
-             ON CONFLICT DO UPDATE SET first_seen_us = min(first_seen_us, excluded.first_seen_us),
-               last_seen_us = max(last_seen_us, excluded.last_seen_us),
-               vanished_us = max(vanished_us, excluded.vanished_us)",
-            params![source, target, vanished_us],
+        self.send(
+            "INSERT INTO invalid_relations AS known(
+               source, target, first_seen_us, last_seen_us, vanished_us)
+             SELECT source, target, first_seen_us, last_seen_us, CAST(?3 AS BIGINT)
+             FROM user_relations WHERE source = ?1 AND target = ?2
+             ON CONFLICT (source, target) DO UPDATE SET
+               first_seen_us = min(known.first_seen_us, excluded.first_seen_us),
+               last_seen_us = max(known.last_seen_us, excluded.last_seen_us),
+               vanished_us = max(known.vanished_us, excluded.vanished_us)",
+            cells![source, target, vanished_us],
         )?;
-        self.execute(
+        self.send(
             "DELETE FROM user_relations WHERE source = ?1 AND target = ?2",
-            [source, target],
+            cells![source, target],
         )?;
         Ok(())
     }

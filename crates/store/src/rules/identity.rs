@@ -6,10 +6,10 @@ use super::familiar::Met;
 use super::statements::Held;
 use super::work::{Fresh, Work};
 use crate::StoreError;
+use crate::cell::{Cell, Row, cells};
 use crate::hash::id_hash;
 use kittiwake_model::{Alias, Identity, Key, Reference};
-use rusqlite::types::ValueRef;
-use rusqlite::{Row, params};
+use std::ops::ControlFlow;
 
 /// How often the time of the last sight of an id that cannot move is brought up to date: its
 /// row would otherwise be written with every page.
@@ -70,9 +70,9 @@ struct LookedUp<'i> {
 }
 
 /// Whether the row begins with these texts.
-fn says(row: &Row<'_>, wanted: [&str; 5]) -> rusqlite::Result<bool> {
+fn says(row: &dyn Row, wanted: [&str; 5]) -> Result<bool, StoreError> {
     for (place, text) in wanted.into_iter().enumerate() {
-        if row.get_ref(place)? != ValueRef::Text(text.as_bytes()) {
+        if row.cell(place)? != Cell::from(text) {
             return Ok(false);
         }
     }
@@ -99,7 +99,7 @@ fn ids_of(identity: &Identity) -> impl Iterator<Item = Id<'_>> {
         )
 }
 
-impl<'a> Work<'a, '_> {
+impl<'a> Work<'a> {
     /// The key of what `reference` points at; `objects` are the keys of the commit's objects.
     pub(super) fn key_of(
         &mut self,
@@ -136,9 +136,9 @@ impl<'a> Work<'a, '_> {
             return Ok(());
         }
         fresh.is_pending = true;
-        self.execute(
-            "INSERT OR IGNORE INTO pending(key, first_seen_us) VALUES (?1, ?2)",
-            params![key, self.at_us()],
+        self.send(
+            "INSERT INTO pending(key, first_seen_us) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            cells![key, self.at_us()],
         )?;
         Ok(())
     }
@@ -323,11 +323,15 @@ impl<'a> Work<'a, '_> {
             &*identity.kind,
             &*identity.network,
         ];
+        // Compared here, because nearly all ids are new: there is nothing to compare then, and
+        // nothing but a number had to be handed over.
         let mut found = Vec::new();
-        for row in self.memory.places.rows_of(id.hash) {
-            self.read_ids(Held::GetId, row, wanted, &mut found)?;
-        }
-        self.read_ids(Held::FindId, id.hash, wanted, &mut found)?;
+        self.database.find_ids(id.hash, &mut |row| {
+            if says(row, wanted)? {
+                found.push(self.id_row(row)?);
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
         if found.len() > 1 {
             found.sort_unstable_by_key(|row| row.row);
             found.dedup_by_key(|row| row.row);
@@ -335,34 +339,18 @@ impl<'a> Work<'a, '_> {
         Ok(found)
     }
 
-    /// The rows of a statement that are of the wanted id. Compared here, because nearly all ids
-    /// are new: there is nothing to compare then, and nothing but a number had to be handed over.
-    fn read_ids(
-        &self,
-        held: Held,
-        number: i64,
-        wanted: [&str; 5],
-        found: &mut Vec<IdRow>,
-    ) -> Result<(), StoreError> {
-        let mut statement = self.statements.get(held)?;
-        let mut rows = statement.query([number])?;
-        while let Some(row) = rows.next()? {
-            if !says(row, wanted)? {
-                continue;
-            }
-            let mut id_row = IdRow {
-                row: row.get(5)?,
-                key: row.get(6)?,
-                movable: row.get(7)?,
-                first_seen_us: row.get(8)?,
-                last_seen_us: row.get(9)?,
-            };
-            if let Some(seen) = self.sighting(id_row.row) {
-                (id_row.first_seen_us, id_row.last_seen_us) = seen;
-            }
-            found.push(id_row);
+    fn id_row(&self, row: &dyn Row) -> Result<IdRow, StoreError> {
+        let mut id_row = IdRow {
+            row: row.get(5)?,
+            key: row.get(6)?,
+            movable: row.get(7)?,
+            first_seen_us: row.get(8)?,
+            last_seen_us: row.get(9)?,
+        };
+        if let Some(seen) = self.sighting(id_row.row) {
+            (id_row.first_seen_us, id_row.last_seen_us) = seen;
         }
-        Ok(())
+        Ok(id_row)
     }
 
     /// Brings the time of the last sight up to date; from when until when that is not needed
@@ -439,10 +427,10 @@ impl<'a> Work<'a, '_> {
         key: i64,
         (first_seen_us, last_seen_us): (i64, i64),
     ) -> Result<IdRow, StoreError> {
-        let row = self.memory.places.take_row();
-        self.execute_held(
+        let row = self.database.new_id_row(id.hash);
+        self.send(
             Held::InsertId,
-            params![
+            cells![
                 key,
                 id.hash,
                 id.is_canonical(),
@@ -457,7 +445,6 @@ impl<'a> Work<'a, '_> {
                 row
             ],
         )?;
-        self.memory.places.add(id.hash, row);
         Ok(IdRow {
             row,
             key,

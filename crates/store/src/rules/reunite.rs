@@ -7,10 +7,10 @@
 use super::relax::{HandOn, HandOnList, Place};
 use super::work::Work;
 use crate::StoreError;
+use crate::cell::cells;
 use kittiwake_model::Table;
-use rusqlite::params;
 
-impl Work<'_, '_> {
+impl Work<'_> {
     /// A user turned out to be gone: relations that vanished since they were last seen are in doubt.
     pub(super) fn doubt_vanished(&mut self, user: i64) {
         for list in [HandOnList::LostFollowing, HandOnList::LostFollowers] {
@@ -29,28 +29,25 @@ impl Work<'_, '_> {
             "SELECT source, target, source FROM invalid_relations
              WHERE target = ?1 AND source > ?2 AND vanished_us >= ?3 ORDER BY source LIMIT ?4"
         };
-        let lost: Vec<(i64, i64, i64)> = self
-            .connection
-            .prepare_cached(sql)?
-            .query_map(
-                params![next.key, next.after.key, seen_us, limit as i64],
-                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-            )?
-            .collect::<Result<_, _>>()?;
+        let lost: Vec<(i64, i64, i64)> = self.database.all(
+            sql,
+            cells![next.key, next.after.key, seen_us, limit as i64],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )?;
         self.count_steps(lost.len());
         if let Some((_, _, last)) = lost.last().filter(|_| lost.len() == limit) {
             self.queue_first(next.key, next.list, Place::of(*last));
         }
         for (source, target, _) in lost {
-            self.execute(
-                "INSERT OR IGNORE INTO user_relations(source, target, first_seen_us, last_seen_us)
+            self.send(
+                "INSERT INTO user_relations(source, target, first_seen_us, last_seen_us)
                  SELECT source, target, first_seen_us, last_seen_us FROM invalid_relations
-                 WHERE source = ?1 AND target = ?2",
-                [source, target],
+                 WHERE source = ?1 AND target = ?2 ON CONFLICT DO NOTHING",
+                cells![source, target],
             )?;
-            self.execute(
+            self.send(
                 "DELETE FROM invalid_relations WHERE source = ?1 AND target = ?2",
-                [source, target],
+                cells![source, target],
             )?;
         }
         Ok(())

@@ -6,13 +6,14 @@
 //! `put_off`, and they get to where they belong when nobody waits, when there are many, or after a
 //! while. A crash loses none of them, because whoever opens the file reads what was put off.
 
-use super::error::unreadable;
 use super::statements::Held;
 use super::work::Work;
+use crate::cell::cells;
+use crate::database::Database;
+use crate::error::unreadable;
 use crate::record;
 use crate::{StoreError, StoreErrorKind};
 use kittiwake_model::{Name, Stamp, Table};
-use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,14 +63,12 @@ impl Times {
     }
 
     /// What earlier transactions have put off.
-    pub(super) fn load(connection: &Connection) -> Result<Self, StoreError> {
+    pub(super) fn load(database: &dyn Database) -> Result<Self, StoreError> {
         let mut times = Self::default();
-        let mut statement = connection.prepare("SELECT times FROM put_off ORDER BY id")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let text: String = row.get(0)?;
-            times.append(Self::from_text(&text)?);
-        }
+        database.each("SELECT times FROM put_off ORDER BY id", &[], |row| {
+            times.append(Self::from_text(&row.text(0)?)?);
+            Ok(())
+        })?;
         Ok(times)
     }
 
@@ -128,7 +127,7 @@ impl Times {
     }
 }
 
-impl Work<'_, '_> {
+impl Work<'_> {
     /// First and last sight of a row of `ids`, where the row does not have them yet.
     pub(super) fn sighting(&self, row: i64) -> Option<(i64, i64)> {
         let own = self.times.sightings.get(&row);
@@ -168,7 +167,7 @@ impl Work<'_, '_> {
         let text = times
             .to_text()
             .map_err(|error| StoreError::invalid(error.to_string()))?;
-        self.execute("INSERT INTO put_off(times) VALUES (?1)", [text])?;
+        self.send("INSERT INTO put_off(times) VALUES (?1)", cells![text])?;
         self.memory.times.append(times);
         Ok(())
     }
@@ -179,30 +178,25 @@ impl Work<'_, '_> {
         let mut times = std::mem::take(&mut self.memory.times);
         times.append(std::mem::take(&mut self.times));
         for (row, (first_us, last_us)) in times.sightings {
-            self.execute_held(Held::WidenId, [row, first_us, last_us])?;
+            self.send(Held::WidenId, cells![row, first_us, last_us])?;
         }
         for (key, restamp) in times.restamps {
             self.write_restamp(key, &restamp)?;
         }
         if has_earlier {
-            self.execute("DELETE FROM put_off", [])?;
+            self.send("DELETE FROM put_off", &[])?;
         }
         Ok(())
     }
 
     fn write_restamp(&self, key: i64, restamp: &Restamp) -> Result<(), StoreError> {
-        let text = {
-            let mut statement = self.statements.get(Held::SelectObserved(restamp.table))?;
-            let mut rows = statement.query([key])?;
-            let Some(row) = rows.next()? else {
-                return Ok(());
-            };
-            let text = row.get_ref(0)?.as_str().unwrap_or_default();
-            record::restamped(text, &restamp.names, restamp.stamp)
-                .map_err(|error| unreadable(key, &error))?
-        };
-        if let Some(text) = text {
-            self.execute_held(Held::RestampObject(restamp.table), (text, key))?;
+        let held = Held::SelectObserved(restamp.table);
+        let text = self.database.first(held, cells![key], |row| {
+            record::restamped(&row.text(0)?, &restamp.names, restamp.stamp)
+                .map_err(|error| unreadable(key, &error))
+        })?;
+        if let Some(text) = text.flatten() {
+            self.send(Held::RestampObject(restamp.table), cells![text, key])?;
         }
         Ok(())
     }

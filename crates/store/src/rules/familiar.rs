@@ -92,7 +92,7 @@ pub(super) enum Repeated {
 /// They are made where the answer is handed in, so that the one thread that writes is spared the
 /// work.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     /// Stands for the identity: 128 bits of a keyed hash.
     pub place: (u64, u64),
     /// Stands for the values; `None` if they point at others, whose keys may change.
@@ -101,13 +101,13 @@ pub(super) struct Mark {
 
 /// Makes marks. Keyed at random, so that no server can make two texts look alike.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Marker {
+pub(crate) struct Marker {
     states: Arc<[RandomState; 2]>,
 }
 
 impl Marker {
     /// The marks of a commit's objects.
-    pub(super) fn marks(&self, commit: &Commit) -> Vec<Mark> {
+    pub(crate) fn marks(&self, commit: &Commit) -> Vec<Mark> {
         let objects = commit.objects.iter();
         objects.map(|object| self.mark(object)).collect()
     }

@@ -13,7 +13,7 @@ use super::relax::{HandOn, HandOnList, Place};
 use super::work::Work;
 use super::written::Bearings;
 use crate::StoreError;
-use rusqlite::{OptionalExtension as _, params};
+use crate::cell::cells;
 
 /// What the column `observed` of a row holds that only repeats what its post says.
 pub(super) const REPEATED: &str = "{}";
@@ -27,7 +27,7 @@ struct Answer {
     is_post: bool,
 }
 
-impl Work<'_, '_> {
+impl Work<'_> {
     /// Keeps the row in `comments` what the post says.
     pub(super) fn settle_reply(
         &mut self,
@@ -46,10 +46,10 @@ impl Work<'_, '_> {
             return self.move_reply(key, after);
         }
         if after.parent.is_some() {
-            self.execute(
+            self.send(
                 "UPDATE comments SET author = ?2, created_us = ?3
                  WHERE key = ?1 AND observed = ?4",
-                params![key, after.author, after.created_us, REPEATED],
+                cells![key, after.author, after.created_us, REPEATED],
             )?;
             let root = self.root_of(key)?;
             self.comment_shows(after.author, [after.parent, root])?;
@@ -85,9 +85,9 @@ impl Work<'_, '_> {
         if after.parent.is_some() {
             self.put_reply(key, after, None)?;
         } else {
-            self.execute(
+            self.send(
                 "DELETE FROM comments WHERE key = ?1 AND observed = ?2",
-                params![key, REPEATED],
+                cells![key, REPEATED],
             )?;
         }
         self.doubt(key);
@@ -105,11 +105,11 @@ impl Work<'_, '_> {
 
     /// Two comments of a network that keeps them apart have become one.
     pub(super) fn settle_merged_comment(&mut self, key: i64) -> Result<(), StoreError> {
-        let found: Option<[Option<i64>; 3]> = self
-            .connection
-            .prepare_cached("SELECT author, parent, status FROM comments WHERE key = ?1")?
-            .query_row([key], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))
-            .optional()?;
+        let found: Option<[Option<i64>; 3]> = self.database.first(
+            "SELECT author, parent, status FROM comments WHERE key = ?1",
+            cells![key],
+            |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]),
+        )?;
         match found {
             Some([author, parent, status]) => self.comment_shows(author, [parent, status]),
             None => Ok(()),
@@ -117,29 +117,29 @@ impl Work<'_, '_> {
     }
 
     fn stored_bearings(&self, key: i64) -> Result<Option<Bearings>, StoreError> {
-        let bearings = self
-            .connection
-            .prepare_cached("SELECT author, reply_to, created_us FROM statuses WHERE key = ?1")?
-            .query_row([key], |row| {
+        let bearings = self.database.first(
+            "SELECT author, reply_to, created_us FROM statuses WHERE key = ?1",
+            cells![key],
+            |row| {
                 Ok(Bearings {
                     author: row.get(0)?,
                     parent: row.get(1)?,
                     status: None,
                     created_us: row.get(2)?,
                 })
-            })
-            .optional()?;
+            },
+        )?;
         Ok(bearings)
     }
 
     fn put_reply(&self, key: i64, reply: Bearings, root: Option<i64>) -> Result<(), StoreError> {
-        self.execute(
+        self.send(
             "INSERT INTO comments(key, status, parent, root, author, created_us, observed)
              VALUES (?1, ?2, ?3, ?2, ?4, ?5, ?6)
-             ON CONFLICT DO UPDATE SET status = excluded.status, parent = excluded.parent,
+             ON CONFLICT (key) DO UPDATE SET status = excluded.status, parent = excluded.parent,
                root = excluded.root, author = excluded.author, created_us = excluded.created_us
-             WHERE observed = ?6",
-            params![
+             WHERE comments.observed = ?6",
+            cells![
                 key,
                 root,
                 reply.parent,
@@ -160,16 +160,14 @@ impl Work<'_, '_> {
         {
             return Ok(None);
         }
-        let root: Option<Option<i64>> = self
-            .connection
-            .prepare_cached(
-                "SELECT CASE WHEN reply_to IS NOT NULL
+        let root: Option<Option<i64>> = self.database.first(
+            "SELECT CASE WHEN reply_to IS NOT NULL
                           THEN (SELECT root FROM comments WHERE key = ?1 AND observed = ?2)
                         WHEN author IS NOT NULL THEN key END
                  FROM statuses WHERE key = ?1",
-            )?
-            .query_row(params![post, REPEATED], |row| row.get(0))
-            .optional()?;
+            cells![post, REPEATED],
+            |row| row.get(0),
+        )?;
         Ok(root.flatten())
     }
 
@@ -235,9 +233,9 @@ impl Work<'_, '_> {
     }
 
     fn set_root(&self, key: i64, root: Option<i64>) -> Result<(), StoreError> {
-        self.execute(
+        self.send(
             "UPDATE comments SET status = ?2, root = ?2 WHERE key = ?1 AND observed = ?3",
-            params![key, root, REPEATED],
+            cells![key, root, REPEATED],
         )?;
         Ok(())
     }
@@ -245,24 +243,19 @@ impl Work<'_, '_> {
     /// One stretch of the answers to a post; the rest is queued.
     fn answers_after(&mut self, next: &HandOn) -> Result<Vec<Answer>, StoreError> {
         let limit = self.page_limit();
-        let answers: Vec<Answer> = self
-            .connection
-            .prepare_cached(
-                "SELECT key, root IS NOT NULL, author, observed = ?4 FROM comments
+        let answers: Vec<Answer> = self.database.all(
+            "SELECT key, root IS NOT NULL, author, observed = ?4 FROM comments
                  WHERE parent = ?1 AND key > ?2 ORDER BY key LIMIT ?3",
-            )?
-            .query_map(
-                params![next.key, next.after.key, limit as i64, REPEATED],
-                |row| {
-                    Ok(Answer {
-                        key: row.get(0)?,
-                        has_root: row.get(1)?,
-                        author: row.get(2)?,
-                        is_post: row.get(3)?,
-                    })
-                },
-            )?
-            .collect::<Result<_, _>>()?;
+            cells![next.key, next.after.key, limit as i64, REPEATED],
+            |row| {
+                Ok(Answer {
+                    key: row.get(0)?,
+                    has_root: row.get(1)?,
+                    author: row.get(2)?,
+                    is_post: row.get(3)?,
+                })
+            },
+        )?;
         self.count_steps(answers.len());
         if answers.len() == limit
             && let Some(last) = answers.last()
@@ -275,14 +268,12 @@ impl Work<'_, '_> {
     /// One stretch of all posts of a file that was made before there were rows of answers.
     fn look_at_posts(&mut self, next: &HandOn) -> Result<(), StoreError> {
         let limit = self.page_limit();
-        let posts: Vec<(i64, Bearings, bool)> = self
-            .connection
-            .prepare_cached(
-                "SELECT key, author, reply_to, created_us,
+        let posts: Vec<(i64, Bearings, bool)> = self.database.all(
+            "SELECT key, author, reply_to, created_us,
                         EXISTS (SELECT 1 FROM comments WHERE comments.key = statuses.key)
                  FROM statuses WHERE key > ?1 ORDER BY key LIMIT ?2",
-            )?
-            .query_map(params![next.after.key, limit as i64], |row| {
+            cells![next.after.key, limit as i64],
+            |row| {
                 let bearings = Bearings {
                     author: row.get(1)?,
                     parent: row.get(2)?,
@@ -290,8 +281,8 @@ impl Work<'_, '_> {
                     created_us: row.get(3)?,
                 };
                 Ok((row.get(0)?, bearings, row.get(4)?))
-            })?
-            .collect::<Result<_, _>>()?;
+            },
+        )?;
         self.count_steps(posts.len());
         for (key, bearings, has_row) in &posts {
             if bearings.parent.is_some() && !has_row {

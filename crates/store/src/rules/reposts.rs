@@ -7,14 +7,14 @@ use super::brings::REPOST;
 use super::relax::{HandOnList, Place};
 use super::work::Work;
 use crate::StoreError;
+use crate::cell::cells;
 use kittiwake_model::{Expansion, Table};
-use rusqlite::params;
 use std::collections::HashSet;
 
 /// Posts that are looked at on the way up: far more than an honest chain of reposts has.
 const WALK_MAX: usize = 256;
 
-impl Work<'_, '_> {
+impl Work<'_> {
     /// How many steps the post is away from the nearest one within reach that it repeats (0 when
     /// it is within reach itself), if that is at most `steps_max`.
     pub(super) fn repost_distance(
@@ -50,14 +50,12 @@ impl Work<'_, '_> {
         let mut repeated = Vec::new();
         for post in posts {
             let left = WALK_MAX.saturating_sub(met.len());
-            let targets: Vec<i64> = self
-                .connection
-                .prepare_cached(
-                    "SELECT to_key FROM links WHERE from_key = ?1 AND kind = ?2
+            let targets: Vec<i64> = self.database.all(
+                "SELECT to_key FROM links WHERE from_key = ?1 AND kind = ?2
                      ORDER BY to_key LIMIT ?3",
-                )?
-                .query_map(params![post, REPOST, left as i64], |row| row.get(0))?
-                .collect::<Result<_, _>>()?;
+                cells![*post, REPOST, left as i64],
+                |row| row.get(0),
+            )?;
             for target in targets {
                 if self.table_of(target)? == Table::Statuses && met.insert(target) {
                     repeated.push(target);

@@ -9,8 +9,8 @@ use super::conversations::REPEATED;
 use super::relax::{HandOn, HandOnList, Place};
 use super::work::Work;
 use crate::StoreError;
+use crate::cell::cells;
 use kittiwake_model::{Expansion, Name, Role, Table};
-use rusqlite::params;
 
 pub(super) const REPOST: &str = "repost";
 const LIKE: &str = "like";
@@ -20,7 +20,7 @@ pub(super) fn is_writing(table: Table) -> bool {
     matches!(table, Table::Statuses | Table::Comments)
 }
 
-impl Work<'_, '_> {
+impl Work<'_> {
     /// A link was written: whoever is behind it may be within reach now.
     pub(super) fn link_shows(&mut self, kind: &str, from: i64, to: i64) -> Result<(), StoreError> {
         let extent = &self.memory.extent;
@@ -147,13 +147,11 @@ impl Work<'_, '_> {
              ORDER BY key LIMIT ?3"
         };
         let limit = self.page_limit();
-        let comments: Vec<(i64, Option<i64>)> = self
-            .connection
-            .prepare_cached(sql)?
-            .query_map(params![next.key, next.after.key, limit as i64], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?
-            .collect::<Result<_, _>>()?;
+        let comments: Vec<(i64, Option<i64>)> =
+            self.database
+                .all(sql, cells![next.key, next.after.key, limit as i64], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })?;
         self.count_steps(comments.len());
         if comments.len() == limit
             && let Some((last, _)) = comments.last()
@@ -207,17 +205,12 @@ impl Work<'_, '_> {
     /// One stretch of what is linked to an object in one way; the rest is queued.
     fn linked_by(&mut self, kind: &str, next: &HandOn) -> Result<Vec<i64>, StoreError> {
         let limit = self.page_limit();
-        let linked: Vec<i64> = self
-            .connection
-            .prepare_cached(
-                "SELECT from_key FROM links WHERE to_key = ?1 AND kind = ?2 AND from_key > ?3
+        let linked: Vec<i64> = self.database.all(
+            "SELECT from_key FROM links WHERE to_key = ?1 AND kind = ?2 AND from_key > ?3
                  ORDER BY from_key LIMIT ?4",
-            )?
-            .query_map(
-                params![next.key, kind, next.after.key, limit as i64],
-                |row| row.get(0),
-            )?
-            .collect::<Result<_, _>>()?;
+            cells![next.key, kind, next.after.key, limit as i64],
+            |row| row.get(0),
+        )?;
         self.count_steps(linked.len());
         if linked.len() == limit
             && let Some(last) = linked.last()
@@ -270,15 +263,13 @@ impl Work<'_, '_> {
     /// One stretch of links in the order of kind and key; the rest is queued.
     fn links_after(&mut self, sql: &str, next: &HandOn) -> Result<Vec<(Name, i64)>, StoreError> {
         let limit = self.page_limit();
-        let connection = self.connection;
-        let mut statement = connection.prepare_cached(sql)?;
         let after_kind = next.after.kind.as_deref().unwrap_or_default();
-        let mut rows =
-            statement.query(params![next.key, after_kind, next.after.key, limit as i64])?;
-        let mut links = Vec::new();
-        while let Some(row) = rows.next()? {
-            links.push((self.memory.name(row.get_ref(0)?)?, row.get(1)?));
-        }
+        let memory = &mut *self.memory;
+        let links = self.database.all(
+            sql,
+            cells![next.key, after_kind, next.after.key, limit as i64],
+            |row| Ok((memory.name(&row.text(0)?), row.get(1)?)),
+        )?;
         self.count_steps(links.len());
         if links.len() == limit
             && let Some((kind, key)) = links.last()
@@ -304,17 +295,12 @@ impl Work<'_, '_> {
             return Ok(());
         }
         let limit = self.page_limit();
-        let remarks: Vec<(i64, bool)> = self
-            .connection
-            .prepare_cached(
-                "SELECT key, observed = ?4 FROM comments WHERE author = ?1 AND key > ?2
+        let remarks: Vec<(i64, bool)> = self.database.all(
+            "SELECT key, observed = ?4 FROM comments WHERE author = ?1 AND key > ?2
                  ORDER BY key LIMIT ?3",
-            )?
-            .query_map(
-                params![next.key, next.after.key, limit as i64, REPEATED],
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )?
-            .collect::<Result<_, _>>()?;
+            cells![next.key, next.after.key, limit as i64, REPEATED],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
         self.count_steps(remarks.len());
         for (remark, is_post) in &remarks {
             if !is_post {

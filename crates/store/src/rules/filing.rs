@@ -6,10 +6,10 @@
 use super::relax::{HandOn, HandOnList, Place};
 use super::work::Work;
 use crate::StoreError;
+use crate::cell::cells;
 use kittiwake_model::{ColumnKind, Expansion, Filed, Key, RobotFiling, Table, WorldTime};
-use rusqlite::params;
 
-impl Work<'_, '_> {
+impl Work<'_> {
     /// Gives the object a frontier row for every robot that visits its type and has something to
     /// ask for, if it is within reach.
     pub(super) fn file(&mut self, key: i64, rules: &Expansion) -> Result<(), StoreError> {
@@ -64,9 +64,16 @@ impl Work<'_, '_> {
             visited_us = self.is_described(table, key)?.then_some(at_us);
         }
         let inserted = self.execute(
-            "INSERT OR IGNORE INTO frontier(subject, robot, lane, visits, visited_us, due_us, state)
-             VALUES (?1, ?2, ?3, 0, ?4, ?5, x'')",
-            params![key, &*filing.robot, &*filing.lane, visited_us, at_us],
+            "INSERT INTO frontier(subject, robot, lane, visits, visited_us, due_us, state)
+             VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+            cells![
+                key,
+                &*filing.robot,
+                &*filing.lane,
+                visited_us,
+                at_us,
+                &[][..]
+            ],
         )?;
         if inserted == 1 {
             self.report.filed.push(Filed {
@@ -83,9 +90,9 @@ impl Work<'_, '_> {
     /// Takes back a row that was made before it was known that there is nothing to ask for. A
     /// robot that has been there keeps its row.
     fn unfile(&self, key: i64, filing: &RobotFiling) -> Result<(), StoreError> {
-        self.execute(
+        self.send(
             "DELETE FROM frontier WHERE subject = ?1 AND robot = ?2 AND visits = 0",
-            params![key, &*filing.robot],
+            cells![key, &*filing.robot],
         )?;
         Ok(())
     }
@@ -107,7 +114,7 @@ impl Work<'_, '_> {
             table.name(),
             column.name
         );
-        Ok(self.connection.prepare_cached(&sql)?.exists([key])?)
+        self.database.exists(&*sql, cells![key])
     }
 
     /// Files one stretch of an author's posts, or has them looked behind one by one. They come in
@@ -157,20 +164,20 @@ impl Work<'_, '_> {
         after: &Place,
         limit: usize,
     ) -> Result<Vec<(Option<i64>, i64)>, StoreError> {
-        let sql = if after.us.is_none() {
-            "SELECT created_us, key FROM statuses
-             WHERE author = ?1 AND created_us IS ?2 AND key > ?3
-             ORDER BY key LIMIT ?4"
-        } else {
+        let Some(after_us) = after.us else {
+            return self.database.all(
+                "SELECT key FROM statuses
+                 WHERE author = ?1 AND created_us IS NULL AND key > ?2 ORDER BY key LIMIT ?3",
+                cells![author, after.key, limit as i64],
+                |row| Ok((None, row.get(0)?)),
+            );
+        };
+        self.database.all(
             "SELECT created_us, key FROM statuses
              WHERE author = ?1 AND (created_us, key) > (?2, ?3)
-             ORDER BY created_us, key LIMIT ?4"
-        };
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement
-            .query_map(params![author, after.us, after.key, limit as i64], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+             ORDER BY created_us, key LIMIT ?4",
+            cells![author, after_us, after.key, limit as i64],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
     }
 }

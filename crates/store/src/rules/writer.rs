@@ -3,20 +3,18 @@
 //! It has the writing connection to itself. Whatever waits when it is free goes into one transaction, so
 //! that many callers share one commit; what one caller sent together is never divided.
 
-use super::checkpoint::Checkpoints;
-use super::familiar::{Familiar, Mark};
-use super::statements::Statements;
+use super::familiar::{Familiar, Mark, Marker};
 use super::work::{Memory, Work};
+use crate::database::Keeper;
 use crate::{StoreError, StoreErrorKind};
 use kittiwake_model::{Commit, CommitReport};
-use rusqlite::Connection;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 /// Callers that may wait at once; more wait outside, holding their data.
-pub(super) const WAITING_MAX: usize = 64;
+pub(crate) const WAITING_MAX: usize = 64;
 /// Rows after which a transaction takes in no more callers.
 const GROUP_ROWS_MAX: usize = 8_000;
 /// Steps that one transaction takes along what follows from what is stored.
@@ -26,12 +24,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Times that may be put off, and for how long, while callers wait.
 const TIMES_MAX: usize = 65_536;
 const TIMES_WAIT_US: i64 = 60_000_000;
+/// How often a transaction is begun again because the connection was lost and came back.
+const LOST_MAX: usize = 10;
 
 /// What the writer can be asked for.
 #[derive(Debug)]
-pub(super) enum Request {
+pub(crate) enum Request {
     Write(Batch),
-    /// The most pages that the file may have.
+    /// The most pages that a file may have.
     LimitPages(u32, oneshot::Sender<Result<(), StoreError>>),
     /// The most steps that one transaction may take.
     LimitSteps(usize, oneshot::Sender<Result<(), StoreError>>),
@@ -39,14 +39,14 @@ pub(super) enum Request {
 
 /// What one caller wants to have written.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(crate) struct Batch {
     pub commits: Vec<Marked>,
     pub answer: oneshot::Sender<Answered>,
 }
 
 /// A commit with the marks of its objects.
 #[derive(Debug)]
-pub(super) struct Marked {
+pub(crate) struct Marked {
     pub commit: Commit,
     pub marks: Vec<Mark>,
 }
@@ -54,45 +54,39 @@ pub(super) struct Marked {
 /// What became of a caller's commits; and the commits, so that the caller's thread has the work of
 /// taking them apart.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(crate) struct Answered {
     pub reports: Result<Vec<CommitReport>, StoreError>,
     pub _commits: Vec<Marked>,
 }
 
 #[derive(Debug)]
-pub(super) struct Writer<'c> {
-    connection: &'c Connection,
+pub(crate) struct Writer<'k> {
+    keeper: &'k dyn Keeper,
     memory: Memory,
-    checkpoints: Checkpoints,
-    statements: Statements<'c>,
-    /// Set when it is no longer certain what the file holds.
+    /// Set when it is no longer certain what the store holds.
     poisoned: Option<StoreError>,
     steps_max: usize,
     /// When times that were put off were last written.
     times_us: i64,
 }
 
-impl<'c> Writer<'c> {
-    /// `memory` is what was loaded from the connection.
-    pub(super) fn new(
-        connection: &'c Connection,
-        memory: Memory,
-        checkpoints: Checkpoints,
-    ) -> Self {
-        Self {
-            connection,
+impl<'k> Writer<'k> {
+    /// Reads what has to be remembered. The marks of commits are made by `marker`.
+    pub(crate) fn load(keeper: &'k dyn Keeper, marker: Marker) -> Result<Self, StoreError> {
+        let mut memory = Memory::load(keeper)?;
+        memory.familiar = Familiar::new(marker);
+        Ok(Self {
+            keeper,
             memory,
-            checkpoints,
-            statements: Statements::new(connection),
             poisoned: None,
             steps_max: STEPS_MAX,
             times_us: now_us(),
-        }
+        })
     }
 
-    /// Serves requests until nobody can send any more, then leaves a tidy file. `clock` counts the
+    /// Serves requests until nobody can send any more, then leaves a tidy store. `clock` counts the
     /// time in which nobody asks for anything.
-    pub(super) fn run(mut self, mut requests: mpsc::Receiver<Request>, clock: &Runtime) {
+    pub(crate) fn run(mut self, mut requests: mpsc::Receiver<Request>, clock: &Runtime) {
         while let Some(first) = self.next_request(&mut requests, clock) {
             let mut next = Some(first);
             let mut group = Vec::new();
@@ -104,7 +98,7 @@ impl<'c> Writer<'c> {
                         group.push(batch);
                     }
                     Request::LimitPages(pages, answer) => {
-                        let _ = answer.send(self.limit_pages(pages));
+                        let _ = answer.send(self.keeper.limit_pages(pages));
                     }
                     Request::LimitSteps(steps, answer) => {
                         self.steps_max = steps;
@@ -118,16 +112,11 @@ impl<'c> Writer<'c> {
             if !group.is_empty() {
                 let is_pressed = group.len() > 1;
                 self.serve(group, is_pressed);
-                self.checkpoints.committed(self.connection, rows);
+                self.keeper.committed(rows);
             }
         }
         self.catch_up();
-        let tidied = self
-            .connection
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-        if let Err(error) = tidied {
-            tracing::warn!(%error, "the write-ahead log could not be emptied; it stays valid");
-        }
+        self.keeper.finish();
     }
 
     /// The next request; before the writer sleeps, nothing is put off any longer.
@@ -157,12 +146,6 @@ impl<'c> Writer<'c> {
         }
     }
 
-    fn limit_pages(&self, pages: u32) -> Result<(), StoreError> {
-        self.connection
-            .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
-        Ok(())
-    }
-
     fn serve(&mut self, group: Vec<Batch>, is_pressed: bool) {
         let (answers, commits): (Vec<_>, Vec<_>) = group
             .into_iter()
@@ -189,21 +172,27 @@ impl<'c> Writer<'c> {
     }
 
     /// Writes all commits of all callers in one transaction.
-    fn write(
+    pub(crate) fn write(
         &mut self,
         group: &[Vec<Marked>],
         is_pressed: bool,
     ) -> Result<Vec<Vec<CommitReport>>, StoreError> {
-        if let Some(error) = &self.poisoned {
-            return Err(error.clone());
-        }
-        match self.attempt(group, is_pressed) {
-            Ok(reports) => Ok(reports),
-            Err(error) => {
-                self.recover(&error);
-                Err(error)
+        for tries_left in (0..LOST_MAX).rev() {
+            if let Some(error) = &self.poisoned {
+                return Err(error.clone());
+            }
+            match self.attempt(group, is_pressed) {
+                Ok(reports) => return Ok(reports),
+                Err(error) => {
+                    self.recover(&error);
+                    // What was lost with the connection was undone, so it can be done again.
+                    if error.kind() != StoreErrorKind::Unreachable || tries_left == 0 {
+                        return Err(error);
+                    }
+                }
             }
         }
+        Err(StoreError::closed())
     }
 
     fn attempt(
@@ -211,14 +200,9 @@ impl<'c> Writer<'c> {
         group: &[Vec<Marked>],
         is_pressed: bool,
     ) -> Result<Vec<Vec<CommitReport>>, StoreError> {
-        self.connection.execute_batch("BEGIN IMMEDIATE")?;
+        self.keeper.begin()?;
         let now_us = now_us();
-        let mut work = Work::new(
-            self.connection,
-            &mut self.memory,
-            &self.statements,
-            self.steps_max,
-        );
+        let mut work = Work::new(self.keeper, &mut self.memory, self.steps_max);
         let mut reports = Vec::with_capacity(group.len());
         for commits in group {
             let mut own = Vec::with_capacity(commits.len());
@@ -234,9 +218,8 @@ impl<'c> Writer<'c> {
         } else {
             work.put_off_times()?;
         }
-        work.move_places()?;
         let backlog = work.store_backlog()?;
-        self.connection.execute_batch("COMMIT")?;
+        self.keeper.commit()?;
         if is_due {
             self.times_us = now_us;
         }
@@ -246,28 +229,32 @@ impl<'c> Writer<'c> {
         Ok(reports)
     }
 
-    /// Brings file and memory back to where they were before; if that cannot be done for
+    /// Brings store and memory back to where they were before; if that cannot be done for
     /// certain, nothing more is accepted.
     fn recover(&mut self, cause: &StoreError) {
-        let rolled_back =
-            self.connection.is_autocommit() || self.connection.execute_batch("ROLLBACK").is_ok();
-        let memory = if rolled_back {
-            Memory::load(self.connection).ok()
-        } else {
-            None
-        };
-        if let Some(mut memory) = memory {
-            memory.familiar = Familiar::new(self.memory.familiar.marker.clone());
-            self.memory = memory;
-            return;
+        let memory = self
+            .keeper
+            .roll_back()
+            .and_then(|()| Memory::load(self.keeper));
+        match memory {
+            Ok(mut memory) => {
+                memory.familiar = Familiar::new(self.memory.familiar.marker.clone());
+                self.memory = memory;
+            }
+            // Nothing is in doubt: the server undoes what it did not commit.
+            Err(error) if error.kind() == StoreErrorKind::Unreachable => {
+                self.poisoned = Some(error);
+            }
+            Err(_) => {
+                self.poisoned = Some(StoreError::new(
+                    StoreErrorKind::Poisoned,
+                    format!(
+                        "an earlier failure left the store in doubt, nothing more is written; \
+                         start again to recover ({cause})"
+                    ),
+                ));
+            }
         }
-        self.poisoned = Some(StoreError::new(
-            StoreErrorKind::Poisoned,
-            format!(
-                "an earlier failure left the file in doubt, nothing more is written; start again \
-                 to recover ({cause})"
-            ),
-        ));
     }
 }
 
@@ -282,75 +269,10 @@ fn rows_in(commits: &[Marked]) -> usize {
 
 /// The machine's time: the only thing in a store that is not given by the caller, because a
 /// caller cannot know when its commit will be written.
-pub(super) fn now_us() -> i64 {
+pub(crate) fn now_us() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| {
             i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
         })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::migrate::{MIGRATIONS, migrate};
-    use super::*;
-
-    fn connection() -> Connection {
-        let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, 1, MIGRATIONS).unwrap();
-        connection
-    }
-
-    fn writer(connection: &Connection) -> Writer<'_> {
-        let (checkpoints, _) = super::super::checkpoint::pair();
-        Writer::new(connection, Memory::load(connection).unwrap(), checkpoints)
-    }
-
-    fn commit(writer: &mut Writer<'_>) -> Result<Vec<Vec<CommitReport>>, StoreError> {
-        let commit = Commit {
-            raw: None,
-            run: Some(kittiwake_model::RunUpdate::End {
-                run: 1,
-                end: kittiwake_model::RunEnd {
-                    ended: kittiwake_model::RealTime(1),
-                    reason: String::new(),
-                },
-            }),
-            ..Commit::default()
-        };
-        let marks = Vec::new();
-        writer.write(&[vec![Marked { commit, marks }]], false)
-    }
-
-    #[test]
-    fn after_a_failure_that_leaves_doubt_nothing_more_is_written() {
-        let connection = connection();
-        let mut writer = writer(&connection);
-        commit(&mut writer).unwrap();
-        // The commit fails, and what the file holds cannot be read again either.
-        writer
-            .connection
-            .execute_batch("DROP TABLE runs; DROP TABLE key_merges")
-            .unwrap();
-        assert!(commit(&mut writer).is_err());
-        let error = commit(&mut writer).unwrap_err();
-        assert_eq!(error.kind(), StoreErrorKind::Poisoned);
-        assert!(error.to_string().contains("start again"), "{error}");
-    }
-
-    #[test]
-    fn after_a_failure_that_was_undone_writing_goes_on() {
-        let connection = connection();
-        let mut writer = writer(&connection);
-        writer
-            .connection
-            .execute_batch("ALTER TABLE runs RENAME TO away")
-            .unwrap();
-        assert!(commit(&mut writer).is_err());
-        writer
-            .connection
-            .execute_batch("ALTER TABLE away RENAME TO runs")
-            .unwrap();
-        commit(&mut writer).unwrap();
-    }
 }

@@ -1,45 +1,22 @@
 //! Writing what was observed of objects.
 
-use super::error::unreadable;
 use super::familiar::{Mark, Repeated};
 use super::statements::Held;
 use super::times::Restamp;
 use super::work::Work;
 use super::written::Bearings;
 use crate::StoreError;
-use crate::record::{self, Cell, Groups, Record};
+use crate::cell::{Cell, cells};
+use crate::error::unreadable;
+use crate::record::{self, Groups, Record};
 use kittiwake_model::merge::Overruled;
 use kittiwake_model::{GroupState, Key, Name, Object, Reference, Stamp, Standing, Table, Value};
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Row, ToSql, params_from_iter};
 use std::collections::BTreeMap;
 
 /// The group whose history is a time series of its own.
 const COUNTS: &str = "counts";
 
-impl ToSql for Cell<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Self::Null => ValueRef::Null,
-            Self::Integer(number) => ValueRef::Integer(*number),
-            Self::Real(number) => ValueRef::Real(*number),
-            Self::Text(text) => ValueRef::Text(text.as_bytes()),
-        }))
-    }
-}
-
-fn cell_in(row: &Row<'_>, place: usize) -> rusqlite::Result<Cell<'static>> {
-    Ok(match row.get_ref(place)? {
-        ValueRef::Null => Cell::Null,
-        ValueRef::Integer(number) => Cell::Integer(number),
-        ValueRef::Real(number) => Cell::Real(number),
-        ValueRef::Text(text) | ValueRef::Blob(text) => {
-            Cell::Text(String::from_utf8_lossy(text).into_owned().into())
-        }
-    })
-}
-
-impl<'a> Work<'a, '_> {
+impl<'a> Work<'a> {
     /// Writes all objects of a commit; `keys` are theirs.
     pub(super) fn write_objects(
         &mut self,
@@ -171,7 +148,7 @@ impl<'a> Work<'a, '_> {
         self.put_record(table, key, record)?;
         let was_pending = self.fresh.get(&key).is_some_and(|fresh| fresh.is_pending);
         if was_pending {
-            self.execute("DELETE FROM pending WHERE key = ?1", [key])?;
+            self.send("DELETE FROM pending WHERE key = ?1", cells![key])?;
         }
         if let Some(fresh) = self.fresh.get_mut(&key) {
             fresh.is_described = true;
@@ -220,22 +197,23 @@ impl<'a> Work<'a, '_> {
 
     pub(super) fn read_groups(&self, table: Table, key: i64) -> Result<Option<Groups>, StoreError> {
         let columns = table.columns().len();
-        let mut statement = self.statements.get(Held::SelectObject(table))?;
-        let mut rows = statement.query([key])?;
-        let Some(row) = rows.next()? else {
+        let held = Held::SelectObject(table);
+        let groups = self.database.first(held, cells![key], |row| {
+            let mut cells = Vec::with_capacity(columns);
+            for place in 0..columns {
+                cells.push(row.cell(place)?);
+            }
+            let record = Record {
+                cells,
+                extra: row.get(columns)?,
+                observed: row.get(columns + 1)?,
+            };
+            record::decode(table, record, &self.memory.field_lists)
+                .map_err(|error| unreadable(key, &error))
+        })?;
+        let Some(mut groups) = groups else {
             return Ok(None);
         };
-        let mut cells = Vec::with_capacity(columns);
-        for place in 0..columns {
-            cells.push(cell_in(row, place)?);
-        }
-        let record = Record {
-            cells,
-            extra: row.get(columns)?,
-            observed: row.get(columns + 1)?,
-        };
-        let mut groups = record::decode(table, record, &self.memory.field_lists)
-            .map_err(|error| unreadable(key, &error))?;
         // Columns are rewritten when keys are merged; what is inside JSON is followed here.
         self.follow_references(&mut groups);
         if let Some(restamp) = self.restamp(key) {
@@ -277,7 +255,7 @@ impl<'a> Work<'a, '_> {
             let after = Bearings::of(table, &observed);
             self.put_groups(table, key, &observed)?;
             if fresh.is_none_or(|fresh| fresh.is_pending) {
-                self.execute("DELETE FROM pending WHERE key = ?1", [key])?;
+                self.send("DELETE FROM pending WHERE key = ?1", cells![key])?;
             }
             if let Some(fresh) = self.fresh.get_mut(&key) {
                 fresh.is_described = true;
@@ -300,7 +278,7 @@ impl<'a> Work<'a, '_> {
             let lists = &mut self.memory.field_lists;
             let observed = record::encode_observed(table, &groups, lists)
                 .map_err(|error| unreadable(key, &error))?;
-            self.execute_held(Held::RestampObject(table), (observed, key))?;
+            self.send(Held::RestampObject(table), cells![observed, key])?;
             self.save_field_lists()?;
         }
         Ok(names.iter().all(|name| {
@@ -353,7 +331,7 @@ impl<'a> Work<'a, '_> {
         );
         cells.push(Cell::Text(record.observed.into()));
         cells.push(Cell::Integer(key));
-        self.execute_held(Held::ReplaceObject(table), params_from_iter(cells))?;
+        self.send(Held::ReplaceObject(table), &cells)?;
         self.save_field_lists()
     }
 
@@ -366,9 +344,9 @@ impl<'a> Work<'a, '_> {
             let fields = self.memory.field_lists.fields(number);
             let fields = serde_json::to_string(&fields)
                 .map_err(|error| StoreError::invalid(error.to_string()))?;
-            self.execute(
+            self.send(
                 "INSERT INTO field_lists(id, fields) VALUES (?1, ?2)",
-                (number, fields),
+                cells![number, fields],
             )?;
         }
         Ok(())
@@ -391,16 +369,16 @@ impl<'a> Work<'a, '_> {
         for (stamp, fields) in by_stamp {
             let fields = record::fields_json(fields).map_err(|error| unreadable(key, &error))?;
             if &**group == COUNTS {
-                self.execute(
-                    "INSERT OR IGNORE INTO counts(key, observed_us, log, counts)
-                     VALUES (?1, ?2, ?3, ?4)",
-                    (key, stamp.at_us, stamp.log, fields),
+                self.send(
+                    "INSERT INTO counts(key, observed_us, log, counts)
+                     VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+                    cells![key, stamp.at_us, stamp.log, fields],
                 )?;
             } else {
-                self.execute(
-                    "INSERT OR IGNORE INTO versions(key, grp, observed_us, log, fields)
-                     VALUES (?1, ?2, ?3, ?4, ?5)",
-                    (key, &**group, stamp.at_us, stamp.log, fields),
+                self.send(
+                    "INSERT INTO versions(key, grp, observed_us, log, fields)
+                     VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+                    cells![key, &**group, stamp.at_us, stamp.log, fields],
                 )?;
             }
         }
@@ -416,33 +394,27 @@ impl<'a> Work<'a, '_> {
             Table::Tags => "SELECT 1 FROM tags WHERE key = ?1",
             Table::Objects => "SELECT 1 FROM objects WHERE key = ?1",
         };
-        Ok(self.connection.prepare_cached(sql)?.exists([key])?)
+        self.database.exists(sql, cells![key])
     }
 
     /// When the object was last seen to be there; `i64::MIN` if never.
     pub(super) fn last_present_us(&self, table: Table, key: i64) -> Result<i64, StoreError> {
-        let sql = match table {
-            Table::Users => "SELECT observed FROM users WHERE key = ?1",
-            Table::Statuses => "SELECT observed FROM statuses WHERE key = ?1",
-            Table::Comments => "SELECT observed FROM comments WHERE key = ?1",
-            Table::Tags => "SELECT observed FROM tags WHERE key = ?1",
-            Table::Objects => "SELECT observed FROM objects WHERE key = ?1",
-        };
         let mut newest_us = self
             .restamp(key)
             .map_or(i64::MIN, |restamp| restamp.stamp.at_us);
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query([key])?;
-        if let Some(row) = rows.next()? {
-            let observed: String = row.get(0)?;
-            let stamp = record::newest_stamp(&observed).map_err(|error| unreadable(key, &error))?;
+        let held = Held::SelectObserved(table);
+        let stamp = self.database.first(held, cells![key], |row| {
+            record::newest_stamp(&row.text(0)?).map_err(|error| unreadable(key, &error))
+        })?;
+        if let Some(stamp) = stamp {
             newest_us = newest_us.max(stamp.at_us);
         }
-        let mut statement = self.connection.prepare_cached(
+        let answered_us: Option<i64> = self.database.only(
             "SELECT max(at_us) FROM outcomes
              WHERE key = ?1 AND outcome IN ('ok', 'not modified')",
+            cells![key],
+            |row| row.get(0),
         )?;
-        let answered_us: Option<i64> = statement.query_row([key], |row| row.get(0))?;
         Ok(newest_us.max(answered_us.unwrap_or(i64::MIN)))
     }
 }

@@ -6,8 +6,9 @@
 
 use super::work::Work;
 use crate::StoreError;
+use crate::cell::cells;
+use crate::database::Database;
 use kittiwake_model::Name;
-use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Rows that are fetched at a time.
@@ -131,24 +132,25 @@ impl HandOnList {
     }
 
     /// The lists that have rows in the file.
-    pub(super) fn stored(connection: &Connection) -> Result<BTreeSet<Self>, StoreError> {
+    pub(super) fn stored(database: &dyn Database) -> Result<BTreeSet<Self>, StoreError> {
         let mut stored = BTreeSet::new();
         for list in Self::ALL {
-            if list.has_rows(connection)? {
+            if list.has_rows(database)? {
                 stored.insert(list);
             }
         }
         Ok(stored)
     }
 
-    fn has_rows(self, connection: &Connection) -> Result<bool, StoreError> {
-        let mut statement =
-            connection.prepare_cached("SELECT 1 FROM relax WHERE list = ?1 LIMIT 1")?;
-        Ok(statement.exists([self.name()])?)
+    fn has_rows(self, database: &dyn Database) -> Result<bool, StoreError> {
+        database.exists(
+            "SELECT 1 FROM relax WHERE list = ?1 LIMIT 1",
+            cells![self.name()],
+        )
     }
 }
 
-impl Work<'_, '_> {
+impl Work<'_> {
     /// Goes on with what follows, as far as this transaction may go.
     pub(super) fn work_off(&mut self) -> Result<(), StoreError> {
         while self.steps_left > 0 {
@@ -248,14 +250,12 @@ impl Work<'_, '_> {
             return Ok(None);
         }
         let memory = &mut *self.memory;
-        let next = self
-            .connection
-            .prepare_cached(
-                "SELECT key, after_us, after_kind, after FROM relax
+        let next = self.database.first(
+            "SELECT key, after_us, after_kind, after FROM relax
                  WHERE list = ?1 ORDER BY key DESC LIMIT 1",
-            )?
-            .query_row([list.name()], |row| {
-                let kind = memory.name(row.get_ref(2)?)?;
+            cells![list.name()],
+            |row| {
+                let kind = memory.name(&row.text(2)?);
                 Ok(HandOn {
                     key: row.get(0)?,
                     list,
@@ -265,13 +265,13 @@ impl Work<'_, '_> {
                         key: row.get(3)?,
                     },
                 })
-            })
-            .optional()?;
+            },
+        )?;
         match &next {
             Some(next) => {
-                self.execute(
+                self.send(
                     "DELETE FROM relax WHERE list = ?1 AND key = ?2",
-                    params![list.name(), next.key],
+                    cells![list.name(), next.key],
                 )?;
             }
             None => {
@@ -293,7 +293,7 @@ impl Work<'_, '_> {
         let mut queued = std::mem::take(&mut self.memory.queued);
         let mut emptied = Vec::new();
         for list in &queued {
-            if !list.has_rows(self.connection)? {
+            if !list.has_rows(self.database)? {
                 emptied.push(*list);
             }
         }
@@ -304,14 +304,16 @@ impl Work<'_, '_> {
 
     fn store_hand_on(&mut self, next: &HandOn) -> Result<(), StoreError> {
         // What was to be done twice begins at the earlier of both places.
-        self.execute(
-            "INSERT INTO relax(list, key, after_us, after_kind, after) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT DO UPDATE SET after_us = excluded.after_us,
+        self.send(
+            "INSERT INTO relax AS known(list, key, after_us, after_kind, after)
+             VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (list, key) DO UPDATE SET after_us = excluded.after_us,
                after_kind = excluded.after_kind, after = excluded.after
              WHERE (excluded.after_us IS NOT NULL, coalesce(excluded.after_us, 0),
                     excluded.after_kind, excluded.after)
-                 < (after_us IS NOT NULL, coalesce(after_us, 0), after_kind, after)",
-            params![
+                 < (known.after_us IS NOT NULL, coalesce(known.after_us, 0),
+                    known.after_kind, known.after)",
+            cells![
                 next.list.name(),
                 self.memory.follow(next.key),
                 next.after.us,

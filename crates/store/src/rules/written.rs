@@ -4,7 +4,8 @@ use super::brings::is_writing;
 use super::relax::{HandOnList, Place};
 use super::work::Work;
 use crate::StoreError;
-use crate::record::{Cell, Groups};
+use crate::cell::Cell;
+use crate::record::Groups;
 use kittiwake_model::{Reference, Table, Value};
 
 /// What of a row decides where it stands: whose it is, and in which conversation.
@@ -88,7 +89,7 @@ fn read_key(place: &mut Option<i64>, value: Option<&Value>) {
     }
 }
 
-impl Work<'_, '_> {
+impl Work<'_> {
     /// Draws the consequences of a row: `before` is what it was, if there was one. Nobody has met
     /// an object that `is_unmet` before, so nothing that is stored points at it.
     pub(super) fn row_written(

@@ -1,0 +1,256 @@
+//! Reading: what is due, tasks, commands, runs, summaries.
+
+use crate::cell::{Cell, Row, cells};
+use crate::database::Database;
+use crate::{Due, DueQuestion, StoreError, Summary, TaskRecord};
+use kittiwake_model::{
+    Alias, Control, ControlCommand, Cursor, CursorState, FrontierRow, Identity, Key, Name,
+    RealTime, RunRecord, WorldTime,
+};
+
+/// Commands that are given at once.
+const CONTROLS_MAX: i64 = 1_000;
+
+fn name(row: &dyn Row, place: usize) -> Result<Name, StoreError> {
+    Ok(Name::from(row.get::<String>(place)?))
+}
+
+fn frontier_row(row: &dyn Row) -> Result<FrontierRow, StoreError> {
+    Ok(FrontierRow {
+        subject: Key(row.get(0)?),
+        robot: name(row, 1)?,
+        lane: name(row, 2)?,
+        visits: row.get(3)?,
+        visited: row.get::<Option<i64>>(4)?.map(WorldTime),
+        due: WorldTime(row.get(5)?),
+        state: row.get(6)?,
+    })
+}
+
+/// A stretch of the order of a lane; its index has all that is asked for.
+pub(crate) const DUE: &str = "SELECT due_us, subject FROM frontier
+     WHERE lane = ?1 AND (due_us, subject) > (?2, ?3)
+       AND (?4 IS NULL OR visited_us IS NULL OR visited_us < ?4)
+     ORDER BY due_us, subject LIMIT ?5";
+
+pub(crate) fn due(database: &dyn Database, question: &DueQuestion) -> Result<Vec<Due>, StoreError> {
+    database.all(DUE, &due_cells(question), |row| {
+        Ok(Due {
+            due: WorldTime(row.get(0)?),
+            subject: Key(row.get(1)?),
+        })
+    })
+}
+
+pub(crate) fn waiting(database: &dyn Database, question: &DueQuestion) -> Result<u64, StoreError> {
+    let sql = format!("SELECT count(*) FROM ({DUE}) AS due");
+    let counted = database.only(&*sql, &due_cells(question), |row| row.get(0))?;
+    Ok(count(counted))
+}
+
+fn due_cells(question: &DueQuestion) -> [Cell<'_>; 5] {
+    // Before the first place: no key is so small.
+    let (due, subject) = question
+        .after
+        .unwrap_or((WorldTime(i64::MIN), Key(i64::MIN)));
+    [
+        Cell::from(&*question.lane),
+        due.0.into(),
+        subject.0.into(),
+        question.not_visited_since.map(|since| since.0).into(),
+        i64::try_from(question.limit).unwrap_or(i64::MAX).into(),
+    ]
+}
+
+pub(crate) fn controls(database: &dyn Database, after: i64) -> Result<Vec<Control>, StoreError> {
+    // What this program does not know is left alone, and must not fill a page either.
+    let known: Vec<String> = ControlCommand::ALL
+        .iter()
+        .map(|command| format!("'{command}'"))
+        .collect();
+    let sql = format!(
+        "SELECT id, command, robot FROM control WHERE id > ?1 AND command IN ({})
+         ORDER BY id LIMIT ?2",
+        known.join(", ")
+    );
+    let controls = database.all(&*sql, cells![after, CONTROLS_MAX], |row| {
+        let control = |command| -> Result<Control, StoreError> {
+            Ok(Control {
+                id: row.get(0)?,
+                command,
+                robot: row.get::<Option<String>>(2)?.map(Name::from),
+            })
+        };
+        let command = ControlCommand::from_name(&row.text(1)?);
+        command.map(control).transpose()
+    })?;
+    Ok(controls.into_iter().flatten().collect())
+}
+
+pub(crate) fn tasks(
+    database: &dyn Database,
+    tasks: &[(Key, Name)],
+) -> Result<Vec<Option<TaskRecord>>, StoreError> {
+    let mut records = Vec::with_capacity(tasks.len());
+    for (subject, robot) in tasks {
+        records.push(task(database, *subject, robot)?);
+    }
+    Ok(records)
+}
+
+fn task(
+    database: &dyn Database,
+    subject: Key,
+    robot: &str,
+) -> Result<Option<TaskRecord>, StoreError> {
+    let row = database.first(
+        "SELECT subject, robot, lane, visits, visited_us, due_us, state FROM frontier
+             WHERE subject = ?1 AND robot = ?2",
+        cells![subject.0, robot],
+        frontier_row,
+    )?;
+    let (Some(row), Some(identity)) = (row, identity(database, subject)?) else {
+        return Ok(None);
+    };
+    // A post is as near as its author, or nearer if it was named itself.
+    let depth = database.only(
+        "SELECT min(depth) FROM subjects WHERE key IN (
+               ?1, (SELECT author FROM statuses WHERE key = ?1),
+               (SELECT author FROM comments WHERE key = ?1))",
+        cells![subject.0],
+        |row| row.get(0),
+    )?;
+    let opted_out = database.exists(
+        "SELECT 1 FROM users WHERE opted_out = 1 AND key IN (
+               ?1, (SELECT author FROM statuses WHERE key = ?1),
+               (SELECT author FROM comments WHERE key = ?1))",
+        cells![subject.0],
+    )?;
+    Ok(Some(TaskRecord {
+        row,
+        depth,
+        identity,
+        cursors: cursors(database, subject)?,
+        opted_out,
+    }))
+}
+
+/// Everything by which an object is known; what was seen last comes first.
+pub(crate) fn identity(database: &dyn Database, key: Key) -> Result<Option<Identity>, StoreError> {
+    let mut identity: Option<Identity> = None;
+    database.each(
+        "SELECT network, type, alias, id, host, movable FROM ids WHERE key = ?1
+         ORDER BY last_seen_us DESC, alias, id, host",
+        cells![key.0],
+        |row| {
+            let (network, kind) = (name(row, 0)?, name(row, 1)?);
+            let identity = identity.get_or_insert_with(|| Identity {
+                network,
+                kind,
+                canonical: None,
+                aliases: Vec::new(),
+            });
+            let (alias, id) = (name(row, 2)?, row.get::<String>(3)?);
+            if alias.is_empty() {
+                identity.canonical.get_or_insert(id);
+            } else {
+                identity.aliases.push(Alias {
+                    name: alias,
+                    id,
+                    host: row.get(4)?,
+                    movable: row.get(5)?,
+                });
+            }
+            Ok(())
+        },
+    )?;
+    Ok(identity)
+}
+
+fn cursors(database: &dyn Database, subject: Key) -> Result<Vec<Cursor>, StoreError> {
+    let sql =
+        "SELECT query, walk, digest, pages, next, checkpoint, mark_next, mark, started_us, items
+               FROM cursors WHERE subject = ?1 ORDER BY query";
+    database.all(sql, cells![subject.0], |row| {
+        let next: Option<String> = row.get(4)?;
+        Ok(Cursor {
+            subject,
+            query: name(row, 0)?,
+            walk: row.get(1)?,
+            digest: name(row, 2)?,
+            pages: row.get(3)?,
+            items: row.get(9)?,
+            state: next.map_or(CursorState::Complete, CursorState::Next),
+            checkpoint: row.get(5)?,
+            mark_next: row.get(6)?,
+            mark: row.get(7)?,
+            started: WorldTime(row.get(8)?),
+        })
+    })
+}
+
+pub(crate) fn last_run(database: &dyn Database) -> Result<Option<(i64, RunRecord)>, StoreError> {
+    let run = database.first(
+        "SELECT runs.id, runs.network, host, definition, coalesce(text, ''), clock, settings,
+                    started_us
+             FROM runs LEFT JOIN definitions ON definitions.digest = runs.definition
+             ORDER BY runs.id DESC LIMIT 1",
+        &[],
+        |row| {
+            Ok((
+                row.get(0)?,
+                RunRecord {
+                    network: name(row, 1)?,
+                    host: row.get(2)?,
+                    definition: name(row, 3)?,
+                    definition_text: row.get(4)?,
+                    clock: row.get(5)?,
+                    settings: row.get(6)?,
+                    started: RealTime(row.get(7)?),
+                },
+            ))
+        },
+    )?;
+    Ok(run)
+}
+
+/// Counts; `tables` are those of the back end.
+pub(crate) fn summary(database: &dyn Database, tables: &[&str]) -> Result<Summary, StoreError> {
+    let mut summary = Summary::default();
+    for table in tables {
+        let sql = format!("SELECT count(*) FROM {table}");
+        let rows = database.only(&*sql, &[], |row| row.get(0))?;
+        summary.rows.insert((*table).to_owned(), count(rows));
+    }
+    summary.calls = summary.rows.get("query_log").copied().unwrap_or_default();
+    database.each(
+        "SELECT robot, count(*), count(*) FILTER (WHERE visits > 0) FROM frontier GROUP BY robot",
+        &[],
+        |row| {
+            let counted = (count(row.get(1)?), count(row.get(2)?));
+            summary.robots.insert(name(row, 0)?, counted);
+            Ok(())
+        },
+    )?;
+    database.each(
+        "SELECT outcome, count(*) FROM outcomes GROUP BY outcome",
+        &[],
+        |row| {
+            summary.outcomes.insert(row.get(0)?, count(row.get(1)?));
+            Ok(())
+        },
+    )?;
+    database.each(
+        "SELECT depth, count(*) FROM subjects GROUP BY depth",
+        &[],
+        |row| {
+            summary.depths.insert(row.get(0)?, count(row.get(1)?));
+            Ok(())
+        },
+    )?;
+    Ok(summary)
+}
+
+fn count(rows: i64) -> u64 {
+    u64::try_from(rows).unwrap_or_default()
+}

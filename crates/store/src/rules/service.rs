@@ -1,0 +1,341 @@
+//! The threads of a store that is open: one that writes, one that reads, and how they are asked.
+
+use super::familiar::Marker;
+use super::writer::{Batch, Marked, Request, WAITING_MAX};
+use super::{detail, export, read};
+use crate::database::{Database, Reader};
+use crate::export::{ExportError, Exported, RowSink, Selection};
+use crate::suite::TextRows;
+use crate::{Detail, Due, DueQuestion, Methods, StoreError, StoreErrorKind, Summary, TaskRecord};
+use kittiwake_model::{Commit, CommitReport, Control, Identity, Key, Name, RunRecord};
+use std::thread::JoinHandle;
+use tokio::sync::{mpsc, oneshot};
+
+/// Questions that may wait at once.
+const QUESTIONS_MAX: usize = 64;
+/// How often a question is asked again because the connection was lost and came back.
+const LOST_MAX: usize = 10;
+
+/// A question to the reading thread, with its answer's address inside.
+pub(crate) type Question = Box<dyn FnOnce(&dyn Reader) + Send>;
+
+/// Answers questions until nobody can ask any more.
+pub(crate) fn answer(reader: &dyn Reader, mut questions: mpsc::Receiver<Question>) {
+    while let Some(question) = questions.blocking_recv() {
+        question(reader);
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Service {
+    requests: Option<mpsc::Sender<Request>>,
+    marker: Marker,
+    questions: Option<mpsc::Sender<Question>>,
+    threads: Vec<JoinHandle<()>>,
+    /// The tables that are counted.
+    tables: &'static [&'static str],
+}
+
+impl Service {
+    pub(crate) fn new(tables: &'static [&'static str]) -> Self {
+        Self {
+            requests: None,
+            marker: Marker::default(),
+            questions: None,
+            threads: Vec::new(),
+            tables,
+        }
+    }
+
+    pub(crate) fn marker(&self) -> Marker {
+        self.marker.clone()
+    }
+
+    /// Where the writing thread gets its requests from.
+    pub(crate) fn requests(&mut self) -> mpsc::Receiver<Request> {
+        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        self.requests = Some(sender);
+        receiver
+    }
+
+    /// Where the reading thread gets its questions from.
+    pub(crate) fn questions(&mut self) -> mpsc::Receiver<Question> {
+        let (sender, receiver) = mpsc::channel(QUESTIONS_MAX);
+        self.questions = Some(sender);
+        receiver
+    }
+
+    /// Starts a thread that ends when nobody can ask it for anything.
+    pub(crate) fn spawn(
+        &mut self,
+        name: &str,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<(), StoreError> {
+        self.threads.push(spawn(name, work)?);
+        Ok(())
+    }
+
+    pub(crate) async fn write(
+        &self,
+        commits: Vec<Commit>,
+    ) -> Result<Vec<CommitReport>, StoreError> {
+        let Some(requests) = &self.requests else {
+            return Err(StoreError::new(
+                StoreErrorKind::Denied,
+                "the store was opened for reading",
+            ));
+        };
+        if commits.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (answer, answered) = oneshot::channel();
+        let marked = |commit| Marked {
+            marks: self.marker.marks(&commit),
+            commit,
+        };
+        let commits = commits.into_iter().map(marked).collect();
+        let request = Request::Write(Batch { commits, answer });
+        if requests.send(request).await.is_err() {
+            return Err(StoreError::closed());
+        }
+        let answered = answered.await.map_err(|_| StoreError::closed())?;
+        answered.reports
+    }
+
+    pub(crate) async fn request(
+        &self,
+        form: impl FnOnce(oneshot::Sender<Result<(), StoreError>>) -> Request,
+    ) -> Result<(), StoreError> {
+        let Some(requests) = &self.requests else {
+            return Err(StoreError::closed());
+        };
+        let (answer, answered) = oneshot::channel();
+        if requests.send(form(answer)).await.is_err() {
+            return Err(StoreError::closed());
+        }
+        answered.await.map_err(|_| StoreError::closed())?
+    }
+
+    /// Has a question answered, of one view of the store.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl Fn(&dyn Database) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.with_reader(move |reader| {
+            let mut answer = in_one_view(reader, &question);
+            for _ in 0..LOST_MAX {
+                match answer {
+                    Err(error) if error.kind() == StoreErrorKind::Unreachable => {
+                        answer = in_one_view(reader, &question);
+                    }
+                    _ => break,
+                }
+            }
+            answer
+        })
+        .await?
+    }
+
+    /// Has something done on the reading thread.
+    async fn with_reader<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Reader) -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let Some(questions) = &self.questions else {
+            return Err(StoreError::closed());
+        };
+        let (answer, answered) = oneshot::channel();
+        let asked = questions.send(Box::new(move |reader: &dyn Reader| {
+            let _ = answer.send(work(reader));
+        }));
+        if asked.await.is_err() {
+            return Err(StoreError::closed());
+        }
+        answered.await.map_err(|_| StoreError::closed())
+    }
+
+    pub(crate) async fn due(&self, question: DueQuestion) -> Result<Vec<Due>, StoreError> {
+        self.ask(move |database| read::due(database, &question))
+            .await
+    }
+
+    pub(crate) async fn waiting(&self, question: DueQuestion) -> Result<u64, StoreError> {
+        self.ask(move |database| read::waiting(database, &question))
+            .await
+    }
+
+    pub(crate) async fn controls(&self, after: i64) -> Result<Vec<Control>, StoreError> {
+        self.ask(move |database| read::controls(database, after))
+            .await
+    }
+
+    pub(crate) async fn tasks(
+        &self,
+        tasks: Vec<(Key, Name)>,
+    ) -> Result<Vec<Option<TaskRecord>>, StoreError> {
+        self.ask(move |database| read::tasks(database, &tasks))
+            .await
+    }
+
+    pub(crate) async fn last_run(&self) -> Result<Option<(i64, RunRecord)>, StoreError> {
+        self.ask(read::last_run).await
+    }
+
+    pub(crate) async fn summary(&self) -> Result<Summary, StoreError> {
+        let tables = self.tables;
+        self.ask(move |database| read::summary(database, tables))
+            .await
+    }
+
+    pub(crate) async fn detail(&self) -> Result<Detail, StoreError> {
+        self.ask(detail::detail).await
+    }
+
+    pub(crate) async fn methods(&self) -> Result<Methods, StoreError> {
+        self.ask(detail::methods).await
+    }
+
+    pub(crate) async fn identity(&self, key: Key) -> Result<Option<Identity>, StoreError> {
+        self.ask(move |database| read::identity(database, key))
+            .await
+    }
+
+    /// Not asked again when the connection is lost: the sink has had rows already.
+    pub(crate) async fn export(
+        &self,
+        selection: Selection,
+        mut sink: Box<dyn RowSink>,
+    ) -> Result<Exported, ExportError> {
+        self.with_reader(move |reader| {
+            reader.begin_view()?;
+            let exported = export::run(reader, &selection, &mut *sink);
+            reader.end_view();
+            exported
+        })
+        .await?
+    }
+
+    pub(crate) async fn select_text(&self, sql: String) -> Result<TextRows, StoreError> {
+        self.with_reader(move |reader| reader.select_text(&sql))
+            .await?
+    }
+}
+
+fn in_one_view<T>(
+    reader: &dyn Reader,
+    question: impl Fn(&dyn Database) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    reader.begin_view()?;
+    let answer = question(reader);
+    reader.end_view();
+    answer
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // The threads end when nobody can send to them any more; the writer tidies up.
+        self.requests = None;
+        self.questions = None;
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the store has panicked");
+            }
+        }
+    }
+}
+
+pub(crate) fn spawn(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, StoreError> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(|error| no_thread(&error))
+}
+
+pub(crate) fn no_thread(error: &std::io::Error) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Other,
+        format!("no thread could be started: {error}"),
+    )
+}
+
+/// Makes a type a store that passes everything on to its `service`.
+macro_rules! serve {
+    ($store:ty) => {
+        impl $crate::Store for $store {
+            fn commit(
+                &self,
+                commits: Vec<kittiwake_model::Commit>,
+            ) -> $crate::StoreFuture<'_, Vec<kittiwake_model::CommitReport>> {
+                Box::pin(self.service.write(commits))
+            }
+
+            fn due(
+                &self,
+                question: $crate::DueQuestion,
+            ) -> $crate::StoreFuture<'_, Vec<$crate::Due>> {
+                Box::pin(self.service.due(question))
+            }
+
+            fn waiting(&self, question: $crate::DueQuestion) -> $crate::StoreFuture<'_, u64> {
+                Box::pin(self.service.waiting(question))
+            }
+
+            fn controls(
+                &self,
+                after: i64,
+            ) -> $crate::StoreFuture<'_, Vec<kittiwake_model::Control>> {
+                Box::pin(self.service.controls(after))
+            }
+
+            fn tasks(
+                &self,
+                tasks: Vec<(kittiwake_model::Key, kittiwake_model::Name)>,
+            ) -> $crate::StoreFuture<'_, Vec<Option<$crate::TaskRecord>>> {
+                Box::pin(self.service.tasks(tasks))
+            }
+
+            fn last_run(
+                &self,
+            ) -> $crate::StoreFuture<'_, Option<(i64, kittiwake_model::RunRecord)>> {
+                Box::pin(self.service.last_run())
+            }
+
+            fn summary(&self) -> $crate::StoreFuture<'_, $crate::Summary> {
+                Box::pin(self.service.summary())
+            }
+
+            fn detail(&self) -> $crate::StoreFuture<'_, $crate::Detail> {
+                Box::pin(self.service.detail())
+            }
+
+            fn methods(&self) -> $crate::StoreFuture<'_, $crate::Methods> {
+                Box::pin(self.service.methods())
+            }
+
+            fn export(
+                &self,
+                selection: $crate::export::Selection,
+                sink: Box<dyn $crate::export::RowSink>,
+            ) -> $crate::ExportFuture<'_> {
+                Box::pin(self.service.export(selection, sink))
+            }
+        }
+
+        impl $crate::suite::Inspect for $store {
+            fn select(&self, sql: String) -> $crate::StoreFuture<'_, $crate::suite::TextRows> {
+                Box::pin(self.service.select_text(sql))
+            }
+
+            fn limit_steps(&self, steps: usize) -> $crate::StoreFuture<'_, ()> {
+                Box::pin(
+                    self.service
+                        .request(move |answer| Request::LimitSteps(steps, answer)),
+                )
+            }
+        }
+    };
+}
+pub(crate) use serve;
