@@ -15,8 +15,9 @@ pub(crate) use man::ManArguments;
 pub(crate) use parse::{Refused, command, parse};
 
 use crate::{duration, history};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use kittiwake_engine::History;
+use kittiwake_store::Location;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -97,9 +98,10 @@ pub(crate) struct CrawlArguments {
     #[arg(value_name = "SEEDS")]
     pub seeds: Vec<String>,
 
-    /// The crawl's file, made if it is missing.
-    #[arg(long, value_name = "FILE")]
-    pub into: PathBuf,
+    /// The crawl's file or the URL of a PostgreSQL database (postgres://user@host/database); what
+    /// is missing in it is made.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub into: Location,
 
     /// Visit subjects at most this many follow links away from a seed.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -201,9 +203,9 @@ pub(crate) enum LimitsChoice {
     after_help = "Examples:\n  kittiwake status alice.db\n  kittiwake status alice.db --watch"
 )]
 pub(crate) struct StatusArguments {
-    /// The crawl's file.
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// The crawl's file, or the URL of its database.
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub file: Location,
 
     /// Look again and again until Ctrl-C.
     #[arg(long)]
@@ -217,9 +219,9 @@ pub(crate) struct StatusArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  kittiwake report alice.db > methods.md")]
 pub(crate) struct ReportArguments {
-    /// The crawl's file.
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// The crawl's file, or the URL of its database.
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub file: Location,
 }
 
 #[derive(Debug, Args)]
@@ -229,9 +231,9 @@ Examples:
   kittiwake resume alice.db
   kittiwake stop alice.db")]
 pub(crate) struct ControlArguments {
-    /// The crawl's file.
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// The crawl's file, or the URL of its database.
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub file: Location,
 
     /// Only this robot.
     #[arg(long, value_name = "ROBOT")]

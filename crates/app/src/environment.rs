@@ -3,6 +3,7 @@
 
 use crate::failure::Failure;
 use kittiwake_model::RealTime;
+use kittiwake_store::Location;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -110,6 +111,14 @@ pub(crate) fn cache_folder() -> Option<PathBuf> {
 /// The ledger of grants, one per user of the machine.
 pub(crate) fn ledger_path() -> Result<PathBuf, Failure> {
     Ok(state_folder()?.join("budgets.db"))
+}
+
+/// The place of a crawl, with the password that PostgreSQL's own programs would use.
+pub(crate) fn with_password(place: &Location) -> Location {
+    match std::env::var("PGPASSWORD") {
+        Ok(password) if !password.is_empty() => place.clone().with_password(&password),
+        _ => place.clone(),
+    }
 }
 
 /// The settings files, the one that wins first.

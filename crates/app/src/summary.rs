@@ -1,13 +1,12 @@
 //! Summaries: for people as a table, for machines as JSON (docs/summary.md).
 
 use kittiwake_engine::{CrawlReport, End};
-use kittiwake_store::Summary;
+use kittiwake_store::{Location, Summary};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
-use std::path::Path;
 
 /// What a file holds, as JSON.
-pub(crate) fn held(file: &Path, summary: &Summary) -> Value {
+pub(crate) fn held(file: &Location, summary: &Summary) -> Value {
     let robots: Map<String, Value> = summary
         .robots
         .iter()
@@ -19,7 +18,7 @@ pub(crate) fn held(file: &Path, summary: &Summary) -> Value {
         })
         .collect();
     json!({
-        "file": file.display().to_string(),
+        "file": file.to_string(),
         "rows": summary.rows,
         "robots": robots,
         "depths": summary.depths,
@@ -29,7 +28,7 @@ pub(crate) fn held(file: &Path, summary: &Summary) -> Value {
 }
 
 /// What a crawl did, as JSON.
-pub(crate) fn crawled(file: &Path, report: &CrawlReport, seconds: f64) -> Value {
+pub(crate) fn crawled(file: &Location, report: &CrawlReport, seconds: f64) -> Value {
     let mut shown = held(file, &report.summary);
     if let Some(entries) = shown.as_object_mut() {
         let used: Map<String, Value> = report

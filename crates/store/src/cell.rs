@@ -21,6 +21,17 @@ macro_rules! cells {
 pub(crate) use cells;
 
 impl Cell<'_> {
+    /// The cell with all of its data.
+    pub(crate) fn into_owned(self) -> Cell<'static> {
+        match self {
+            Self::Null => Cell::Null,
+            Self::Integer(number) => Cell::Integer(number),
+            Self::Real(number) => Cell::Real(number),
+            Self::Text(text) => Cell::Text(Cow::Owned(text.into_owned())),
+            Self::Bytes(bytes) => Cell::Bytes(Cow::Owned(bytes.into_owned())),
+        }
+    }
+
     /// As text; bytes that are none are shown as well as can be. Nothing is no text.
     pub(crate) fn into_text(self) -> Option<String> {
         match self {

@@ -9,6 +9,7 @@
 
 use crate::StoreError;
 use crate::cell::{Cell, Row};
+use crate::rules::expected::Expected;
 use crate::rules::statements::Held;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -75,6 +76,11 @@ pub(crate) trait Database: fmt::Debug {
 /// A database as the writer has it: whatever it does is part of a transaction.
 pub(crate) trait Keeper: Database {
     fn begin(&self) -> Result<(), StoreError>;
+
+    /// Told what the transaction is about to ask for, if it wants to know.
+    fn expect<'m>(&self, _expected: &mut dyn FnMut() -> Expected<'m>) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// Makes the transaction durable. If the connection is lost meanwhile, it is found out whether
     /// the transaction counts.

@@ -12,7 +12,9 @@ mod error;
 pub mod export;
 mod hash;
 pub mod ledger;
+mod location;
 mod observed;
+pub mod postgres;
 mod record;
 mod rules;
 pub mod sqlite;
@@ -21,6 +23,8 @@ pub mod suite;
 pub use detail::{Detail, Methods};
 pub use error::{StoreError, StoreErrorKind};
 pub use ledger::{Acquired, BudgetUsage, Carry, Closing, Ledger, Want};
+pub use location::Location;
+pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 
 use kittiwake_model::{

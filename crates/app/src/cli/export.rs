@@ -1,7 +1,8 @@
 //! The arguments of `export` and `import`.
 
 use crate::since;
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
+use kittiwake_store::Location;
 use kittiwake_store::export::{Compression, ExportFormat, ExportTable};
 use std::path::PathBuf;
 
@@ -16,9 +17,9 @@ Examples:
 Every column is described in docs/export.md. Also while a crawl is writing, an export shows one moment.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct ExportArguments {
-    /// The crawl's file.
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// The crawl's file, or the URL of its database.
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub file: Location,
 
     /// One JSON object a line, or CSV.
     #[arg(long, value_enum, default_value_t = FormatChoice::Jsonl)]
@@ -126,9 +127,9 @@ pub(crate) struct ImportArguments {
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
 
-    /// The crawl's file, made if it is missing.
-    #[arg(long, value_name = "FILE")]
-    pub into: PathBuf,
+    /// The crawl's file or the URL of a PostgreSQL database; what is missing in it is made.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub into: Location,
 
     /// What a CSV file holds whose header does not tell, because an older version wrote it.
     #[arg(long, value_name = "TABLE", value_parser = parse_table)]

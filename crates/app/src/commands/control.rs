@@ -1,11 +1,10 @@
 //! `kittiwake pause`, `resume` and `stop`: telling a running crawl what to do, through its file.
 
 use crate::cli::ControlArguments;
-use crate::console;
 use crate::failure::Failure;
+use crate::{console, environment};
 use kittiwake_model::ControlCommand;
-use kittiwake_store::Store;
-use kittiwake_store::sqlite::{OpenMode, SqliteStore, control};
+use kittiwake_store::{Location, OpenMode};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -17,23 +16,24 @@ pub(crate) async fn run(
     arguments: &ControlArguments,
     command: ControlCommand,
 ) -> Result<ExitCode, Failure> {
-    let shown = arguments.file.display();
+    let place = environment::with_password(&arguments.file);
+    let shown = &place;
     let robot = arguments.robot.as_deref();
     if let Some(robot) = robot {
-        check_robot(arguments, robot).await?;
+        check_robot(&place, robot).await?;
     }
     let what = robot.map_or_else(
         || "the crawl".to_owned(),
         |robot| format!("the robot {robot}"),
     );
-    let is_crawled = control::is_crawled(&arguments.file)?;
+    let is_crawled = place.is_crawled()?;
     if !is_crawled && command == ControlCommand::Stop {
         console::note(&format!(
             "nobody crawls into {shown}; there is nothing to stop"
         ));
         return Ok(ExitCode::SUCCESS);
     }
-    let id = control::ask(&arguments.file, command, robot)?;
+    let id = place.ask(command, robot)?;
     if !is_crawled {
         let then = match command {
             ControlCommand::Pause => "the next run begins with it paused",
@@ -44,7 +44,7 @@ pub(crate) async fn run(
     }
     let started = Instant::now();
     while started.elapsed() < PATIENCE {
-        if control::is_done(&arguments.file, id)? {
+        if place.is_done(id)? {
             let done = match command {
                 ControlCommand::Pause => "is paused",
                 ControlCommand::Resume => "goes on",
@@ -53,7 +53,7 @@ pub(crate) async fn run(
             console::note(&format!("{what} {done}"));
             return Ok(ExitCode::SUCCESS);
         }
-        if !control::is_crawled(&arguments.file)? {
+        if !place.is_crawled()? {
             console::note(&format!("the crawl into {shown} has ended"));
             return Ok(ExitCode::SUCCESS);
         }
@@ -66,8 +66,8 @@ pub(crate) async fn run(
 }
 
 /// A robot that the last run did not have is a slip of the pen.
-async fn check_robot(arguments: &ControlArguments, robot: &str) -> Result<(), Failure> {
-    let store = SqliteStore::open(&arguments.file, OpenMode::Read)?;
+async fn check_robot(place: &Location, robot: &str) -> Result<(), Failure> {
+    let store = place.open(OpenMode::Read)?;
     let Some((_, record)) = store.last_run().await? else {
         return Ok(());
     };

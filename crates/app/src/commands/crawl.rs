@@ -10,8 +10,8 @@ use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Method, Request, Secret, 
 use kittiwake_frontier::RoundRobin;
 use kittiwake_model::{ClockSpec, Follow};
 use kittiwake_network::Network;
+use kittiwake_store::OpenMode;
 use kittiwake_store::ledger::Ledger;
-use kittiwake_store::sqlite::{OpenMode, SqliteStore};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -94,14 +94,14 @@ pub(crate) async fn crawl(
         Limits::Keep { .. } => Some(Ledger::open(ledger_path)?),
         Limits::Off => None,
     };
-    let store = Arc::new(SqliteStore::open(&arguments.into, OpenMode::Crawl)?);
+    let store = environment::with_password(&arguments.into).open(OpenMode::Crawl)?;
     let progress = Arc::new(Progress::default());
     let shown = (!arguments.quiet)
         .then(|| console::ProgressLines::start(Arc::clone(&progress), clock.clone()));
     let (ask_to_stop, stop) = watch::channel(false);
     let watcher = tokio::spawn(watch_for_stop(ask_to_stop));
     let parts = Parts {
-        store,
+        store: store.into(),
         ledger,
         fetcher,
         clock,

@@ -4,11 +4,11 @@ use crate::cli::{ExportArguments, TableChoice};
 use crate::console::CountLine;
 use crate::failure::Failure;
 use crate::{console, environment};
+use kittiwake_store::OpenMode;
 use kittiwake_store::export::{
     Compression, CsvStyle, Destination, ExportError, ExportFormat, ExportTable, ExportWriter,
     Exported, Field, RowSink, Selection,
 };
-use kittiwake_store::sqlite::{OpenMode, SqliteStore};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ pub(crate) async fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure
         ));
     }
     refuse_own_file(arguments)?;
-    let store = SqliteStore::open(&arguments.file, OpenMode::Read)?;
+    let store = environment::with_password(&arguments.file).open(OpenMode::Read)?;
     let selection = Selection {
         tables: tables(arguments),
         since: arguments
@@ -113,11 +113,9 @@ fn compression(arguments: &ExportArguments) -> Compression {
 
 /// With `--force`, a slip of the finger would cost the crawl.
 fn refuse_own_file(arguments: &ExportArguments) -> Result<(), Failure> {
-    let same = match (
-        std::fs::canonicalize(&arguments.file),
-        std::fs::canonicalize(&arguments.output),
-    ) {
-        (Ok(file), Ok(output)) => file == output,
+    let file = arguments.file.file().map(std::fs::canonicalize);
+    let same = match (file, std::fs::canonicalize(&arguments.output)) {
+        (Some(Ok(file)), Ok(output)) => file == output,
         _ => false,
     };
     if same {

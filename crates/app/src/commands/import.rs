@@ -1,11 +1,11 @@
 //! `kittiwake import`: what `export` wrote, back into a file.
 
 use crate::cli::ImportArguments;
-use crate::console;
 use crate::console::CountLine;
 use crate::failure::Failure;
+use crate::{console, environment};
 use kittiwake_store::export::{ExportTable, ImportError, ImportReport, Importer, Input};
-use kittiwake_store::sqlite::{OpenMode, SqliteStore};
+use kittiwake_store::{Location, OpenMode};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,8 +15,8 @@ use std::process::ExitCode;
 
 pub(crate) async fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
     let paths = paths(&arguments.paths)?;
-    let store = SqliteStore::open(&arguments.into, OpenMode::Crawl)?;
-    let mut importer = Importer::new(&store);
+    let store = environment::with_password(&arguments.into).open(OpenMode::Crawl)?;
+    let mut importer = Importer::new(&*store);
     let mut line = CountLine::new(!arguments.quiet);
     for path in &paths {
         let name = shown(path);
@@ -111,14 +111,14 @@ fn table_of(path: &Path) -> Option<ExportTable> {
     ExportTable::from_name(stem)
 }
 
-fn report_json(into: &Path, report: &ImportReport) -> Value {
+fn report_json(into: &Location, report: &ImportReport) -> Value {
     let counted = |rows: &BTreeMap<ExportTable, u64>| -> Map<String, Value> {
         let rows = rows.iter();
         rows.map(|(table, rows)| (table.name().to_owned(), json!(rows)))
             .collect()
     };
     json!({
-        "file": into.display().to_string(),
+        "file": into.to_string(),
         "rows": counted(&report.rows),
         "skipped": counted(&report.skipped),
         "rows_new": report.rows_new,
@@ -126,7 +126,7 @@ fn report_json(into: &Path, report: &ImportReport) -> Value {
     })
 }
 
-fn report_text(into: &Path, report: &ImportReport) -> String {
+fn report_text(into: &Location, report: &ImportReport) -> String {
     let mut text = String::new();
     for (table, rows) in &report.rows {
         let _ = writeln!(text, "{:<18} {rows:>10} rows", table.name());
@@ -137,9 +137,7 @@ fn report_text(into: &Path, report: &ImportReport) -> String {
     let _ = writeln!(
         text,
         "{}: {} rows new, {} changed",
-        into.display(),
-        report.rows_new,
-        report.rows_changed
+        into, report.rows_new, report.rows_changed
     );
     text
 }

@@ -6,8 +6,7 @@ use crate::failure::Failure;
 use crate::{console, environment, standing, summary};
 use kittiwake_model::LimitTime;
 use kittiwake_store::ledger::{BudgetUsage, Ledger};
-use kittiwake_store::sqlite::{OpenMode, SqliteStore, control};
-use kittiwake_store::{Detail, Store, Summary};
+use kittiwake_store::{Detail, Location, OpenMode, Store, Summary};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -26,9 +25,10 @@ struct Look {
 }
 
 pub(crate) async fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
-    let store = SqliteStore::open(&arguments.file, OpenMode::Read)?;
+    let place = environment::with_password(&arguments.file);
+    let store = place.open(OpenMode::Read)?;
     if !arguments.watch {
-        show(arguments, &look(arguments, &store).await?, None);
+        show(arguments, &look(&place, &*store).await?, None);
         return Ok(ExitCode::SUCCESS);
     }
     let mut screen = (!arguments.json).then(console::Screen::new);
@@ -36,7 +36,7 @@ pub(crate) async fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure
     tokio::pin!(stop);
     loop {
         let started = Instant::now();
-        show(arguments, &look(arguments, &store).await?, screen.as_mut());
+        show(arguments, &look(&place, &*store).await?, screen.as_mut());
         let pause = LOOK_EVERY.max(started.elapsed() * SHARE_OF_TIME);
         tokio::select! {
             () = &mut stop => return Ok(ExitCode::SUCCESS),
@@ -45,12 +45,12 @@ pub(crate) async fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure
     }
 }
 
-async fn look(arguments: &StatusArguments, store: &SqliteStore) -> Result<Look, Failure> {
+async fn look(place: &Location, store: &dyn Store) -> Result<Look, Failure> {
     Ok(Look {
         summary: store.summary().await?,
         detail: store.detail().await?,
         budgets: budgets().await,
-        is_crawled: control::is_crawled(&arguments.file)?,
+        is_crawled: place.is_crawled()?,
     })
 }
 

@@ -1,6 +1,6 @@
 //! A crawl as files for other programs: JSON lines or CSV, out and in again.
 //!
-//! Rows come one by one out of one view of the file ([`crate::SqliteStore::export`]) and go into a
+//! Rows come one by one out of one view of the store ([`crate::Store::export`]) and go into a
 //! [`RowSink`]; nothing ever holds a table. What [`ExportWriter`] writes, [`Importer`] reads and
 //! hands to a store in commits. `docs/export.md` describes every column.
 

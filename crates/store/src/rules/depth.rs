@@ -8,6 +8,7 @@
 
 use super::brings::is_writing;
 use super::relax::{HandOn, HandOnList, Place};
+use super::statements::Held;
 use super::work::Work;
 use crate::StoreError;
 use crate::cell::cells;
@@ -94,11 +95,8 @@ impl<'a> Work<'a> {
         let depth = if self.fresh.contains_key(&key) {
             None
         } else {
-            self.database.first(
-                "SELECT depth FROM subjects WHERE key = ?1",
-                cells![key],
-                |row| row.get(0),
-            )?
+            self.database
+                .first(Held::SelectDepth, cells![key], |row| row.get(0))?
         };
         self.depths.insert(key, depth);
         Ok(depth)
@@ -126,6 +124,9 @@ impl<'a> Work<'a> {
 
     /// Who wrote it, if it is something written and that is known.
     pub(super) fn author_of(&mut self, key: i64) -> Result<Option<i64>, StoreError> {
+        if let Some(author) = self.authors.get(&key) {
+            return Ok(*author);
+        }
         let sql = match self.table_of(key)? {
             Table::Statuses => "SELECT author FROM statuses WHERE key = ?1",
             Table::Comments => "SELECT author FROM comments WHERE key = ?1",
@@ -142,11 +143,7 @@ impl<'a> Work<'a> {
         if self.depth_of(key)?.is_some_and(|known| known <= depth) {
             return Ok(());
         }
-        self.send(
-            "INSERT INTO subjects(key, depth) VALUES (?1, ?2)
-             ON CONFLICT (key) DO UPDATE SET depth = excluded.depth",
-            cells![key, depth],
-        )?;
+        self.send(Held::SetDepth, cells![key, depth])?;
         self.depths.insert(key, Some(depth));
         match self.rules {
             Some(rules) if depth > rules.depth_max => {}

@@ -31,6 +31,10 @@ impl<K: Hash + Eq + Copy, V> Recent<K, V> {
         self.young.get_mut(&place)
     }
 
+    fn has(&self, place: K) -> bool {
+        self.young.contains_key(&place) || self.old.contains_key(&place)
+    }
+
     fn insert(&mut self, place: K, value: V) {
         if self.young.len() >= ENTRIES_MAX {
             self.old = std::mem::take(&mut self.young);
@@ -166,6 +170,11 @@ impl Familiar {
             marker,
             ..Self::default()
         }
+    }
+
+    /// Whether [`Self::met`] has an answer.
+    pub(super) fn knows(&self, place: (u64, u64)) -> bool {
+        self.identities.has(place)
     }
 
     pub(super) fn met(&mut self, place: (u64, u64)) -> Option<&Met> {

@@ -4,6 +4,7 @@
 //! also by what it repeats. Whether it is filed follows from what is stored alone.
 
 use super::relax::{HandOn, HandOnList, Place};
+use super::statements::Held;
 use super::work::Work;
 use crate::StoreError;
 use crate::cell::cells;
@@ -64,8 +65,7 @@ impl Work<'_> {
             visited_us = self.is_described(table, key)?.then_some(at_us);
         }
         let inserted = self.execute(
-            "INSERT INTO frontier(subject, robot, lane, visits, visited_us, due_us, state)
-             VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+            Held::File,
             cells![
                 key,
                 &*filing.robot,
@@ -90,11 +90,7 @@ impl Work<'_> {
     /// Takes back a row that was made before it was known that there is nothing to ask for. A
     /// robot that has been there keeps its row.
     fn unfile(&self, key: i64, filing: &RobotFiling) -> Result<(), StoreError> {
-        self.send(
-            "DELETE FROM frontier WHERE subject = ?1 AND robot = ?2 AND visits = 0",
-            cells![key, &*filing.robot],
-        )?;
-        Ok(())
+        self.send(Held::Unfile, cells![key, &*filing.robot])
     }
 
     fn has_nothing_to_ask(&mut self, key: i64, filing: &RobotFiling) -> Result<bool, StoreError> {

@@ -99,6 +99,11 @@ fn ids_of(identity: &Identity) -> impl Iterator<Item = Id<'_>> {
         )
 }
 
+/// The hashes of all ids of an identity.
+pub(super) fn hashes_of(identity: &Identity) -> impl Iterator<Item = i64> {
+    ids_of(identity).map(|id| id.hash)
+}
+
 impl<'a> Work<'a> {
     /// The key of what `reference` points at; `objects` are the keys of the commit's objects.
     pub(super) fn key_of(
@@ -154,6 +159,7 @@ impl<'a> Work<'a> {
         if known_as.is_none()
             && let Some(key) = self.met_before(place)
         {
+            self.note_kind(key, identity);
             return Ok(key);
         }
         let ids: Vec<Id<'_>> = ids_of(identity).collect();
@@ -190,6 +196,7 @@ impl<'a> Work<'a> {
                 winner
             }
         };
+        self.note_kind(key, identity);
         // A bare handle tells nothing new about who holds it.
         let movable = if !by_name_only || self.fresh.contains_key(&key) {
             self.add_ids(identity, &missing, key, is_new)?
@@ -305,9 +312,15 @@ impl<'a> Work<'a> {
         let key = self.memory.next_key;
         self.memory.next_key += 1;
         self.fresh.insert(key, Fresh::default());
-        self.kinds
-            .insert(key, (identity.network.clone(), identity.kind.clone()));
+        self.note_kind(key, identity);
         key
+    }
+
+    /// What has an id of one network and type is of that network and type.
+    fn note_kind(&mut self, key: i64, identity: &Identity) {
+        self.kinds
+            .entry(key)
+            .or_insert_with(|| (identity.network.clone(), identity.kind.clone()));
     }
 
     /// The rows of an id: several only where it has moved, or during a merge.

@@ -1,5 +1,6 @@
 //! Writing relations between objects.
 
+use super::statements::Held;
 use super::work::Work;
 use crate::StoreError;
 use crate::cell::cells;
@@ -56,9 +57,7 @@ impl<'a> Work<'a> {
         };
         let (following_walk, followers_walk) = (walk_of(List::Following), walk_of(List::Followers));
         let inserted = self.execute(
-            "INSERT INTO user_relations(
-               source, target, first_seen_us, last_seen_us, following_walk, followers_walk)
-             VALUES (?1, ?2, ?3, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+            Held::InsertRelation,
             cells![source, target, at_us, following_walk, followers_walk],
         )?;
         if inserted == 1 {
@@ -72,8 +71,8 @@ impl<'a> Work<'a> {
                followers_walk = max(coalesce(followers_walk, ?5), coalesce(?5, followers_walk))
              WHERE source = ?1 AND target = ?2
                AND (?3 < first_seen_us OR ?3 > last_seen_us
-                    OR (?4 IS NOT NULL AND ?4 > coalesce(following_walk, 0))
-                    OR (?5 IS NOT NULL AND ?5 > coalesce(followers_walk, 0)))",
+                    OR (CAST(?4 AS BIGINT) IS NOT NULL AND ?4 > coalesce(following_walk, 0))
+                    OR (CAST(?5 AS BIGINT) IS NOT NULL AND ?5 > coalesce(followers_walk, 0)))",
             cells![source, target, at_us, following_walk, followers_walk],
         )?;
         Ok(())
@@ -82,11 +81,11 @@ impl<'a> Work<'a> {
     /// A relation was stored. If it had vanished it is back, with the time of its first sight,
     /// unless it was seen before the walk that no longer showed it and only comes in late.
     fn restore_relation(&mut self, source: i64, target: i64) -> Result<(), StoreError> {
-        let vanished_us: Option<i64> = self.database.first(
-            "SELECT vanished_us FROM invalid_relations WHERE source = ?1 AND target = ?2",
-            cells![source, target],
-            |row| row.get(0),
-        )?;
+        let vanished_us: Option<i64> =
+            self.database
+                .first(Held::SelectVanished, cells![source, target], |row| {
+                    row.get(0)
+                })?;
         let at_us = self.at_us();
         if vanished_us.is_some_and(|vanished_us| at_us < vanished_us) {
             self.send(
@@ -157,7 +156,7 @@ impl<'a> Work<'a> {
                    last_seen_us = max(last_seen_us, ?5)
                  WHERE from_key = ?2 AND kind = ?1 AND to_key = ?3
                    AND (?5 < first_seen_us OR ?5 > last_seen_us
-                        OR (?4 IS NOT NULL AND (at_us IS NULL OR ?4 < at_us)))",
+                        OR (CAST(?4 AS BIGINT) IS NOT NULL AND (at_us IS NULL OR ?4 < at_us)))",
                 cells![&*link.kind, from, to, began_us, seen_us],
             )?;
         }

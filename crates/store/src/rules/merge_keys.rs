@@ -267,6 +267,7 @@ impl Work<'_> {
         self.memory.merged.insert(loser, winner);
         self.report.merged.push((Key(loser), Key(winner)));
         self.report_frontier(winner)?;
+        self.authors.clear();
         self.depths.remove(&loser);
         self.depths.remove(&winner);
         // The winner now has rows of the loser, so nothing may be taken for granted about it.

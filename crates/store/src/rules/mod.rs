@@ -9,6 +9,7 @@ mod brings;
 mod conversations;
 mod depth;
 pub(crate) mod detail;
+pub(crate) mod expected;
 pub(crate) mod export;
 mod extent;
 pub(crate) mod familiar;

@@ -30,7 +30,7 @@ fn frontier_row(row: &dyn Row) -> Result<FrontierRow, StoreError> {
 /// A stretch of the order of a lane; its index has all that is asked for.
 pub(crate) const DUE: &str = "SELECT due_us, subject FROM frontier
      WHERE lane = ?1 AND (due_us, subject) > (?2, ?3)
-       AND (?4 IS NULL OR visited_us IS NULL OR visited_us < ?4)
+       AND (CAST(?4 AS BIGINT) IS NULL OR visited_us IS NULL OR visited_us < ?4)
      ORDER BY due_us, subject LIMIT ?5";
 
 pub(crate) fn due(database: &dyn Database, question: &DueQuestion) -> Result<Vec<Due>, StoreError> {

@@ -121,6 +121,14 @@ impl Service {
         &self,
         question: impl Fn(&dyn Database) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.ask_reader(move |reader| question(reader)).await
+    }
+
+    /// [`Self::ask`] for what only a reader can do. Asked again when the connection was lost.
+    async fn ask_reader<T: Send + 'static>(
+        &self,
+        question: impl Fn(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         self.with_reader(move |reader| {
             let mut answer = in_one_view(reader, &question);
             for _ in 0..LOST_MAX {
@@ -216,14 +224,14 @@ impl Service {
     }
 
     pub(crate) async fn select_text(&self, sql: String) -> Result<TextRows, StoreError> {
-        self.with_reader(move |reader| reader.select_text(&sql))
-            .await?
+        self.ask_reader(move |reader| reader.select_text(&sql))
+            .await
     }
 }
 
 fn in_one_view<T>(
     reader: &dyn Reader,
-    question: impl Fn(&dyn Database) -> Result<T, StoreError>,
+    question: impl Fn(&dyn Reader) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     reader.begin_view()?;
     let answer = question(reader);

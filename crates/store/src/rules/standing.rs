@@ -105,10 +105,8 @@ impl Work<'_> {
 
     /// Whether the user is known to have been gone at a later time than that of the present commit.
     pub(super) fn is_gone_later(&self, key: i64) -> Result<bool, StoreError> {
-        self.database.exists(
-            "SELECT 1 FROM invalid_users WHERE key = ?1 AND (until_us IS NULL OR until_us > ?2)",
-            cells![key, self.at_us()],
-        )
+        self.database
+            .exists(Held::HasLaterSpell, cells![key, self.at_us()])
     }
 
     fn close_spell(&self, key: i64) -> Result<(), StoreError> {

@@ -8,14 +8,30 @@ use kittiwake_model::Table;
 pub(crate) enum Held {
     InsertId,
     WidenId,
+    /// Whether somebody was gone at a time: key and time.
     HasSpell,
+    /// Whether somebody was gone at a time or later: key and time.
+    HasLaterSpell,
+    SelectDepth,
+    /// Key and depth.
+    SetDepth,
+    /// Source, target and more; says whether it was new.
+    InsertRelation,
+    /// When a relation vanished: source and target.
+    SelectVanished,
+    /// Subject, robot and more; says whether it was new.
+    File,
+    /// Subject and robot.
+    Unfile,
     SelectObject(Table),
+    /// The key is the last cell.
     ReplaceObject(Table),
+    /// The time and the key.
     RestampObject(Table),
     SelectObserved(Table),
 }
 
-const FIXED: usize = 3;
+const FIXED: usize = 10;
 const TABLES: usize = Table::ALL.len();
 
 impl Held {
@@ -28,6 +44,13 @@ impl Held {
             Self::InsertId => 0,
             Self::WidenId => 1,
             Self::HasSpell => 2,
+            Self::HasLaterSpell => 3,
+            Self::SelectDepth => 4,
+            Self::SetDepth => 5,
+            Self::InsertRelation => 6,
+            Self::SelectVanished => 7,
+            Self::File => 8,
+            Self::Unfile => 9,
             Self::SelectObject(table) => FIXED + table as usize,
             Self::ReplaceObject(table) => FIXED + TABLES + table as usize,
             Self::RestampObject(table) => FIXED + 2 * TABLES + table as usize,
@@ -50,6 +73,30 @@ impl Held {
             Self::HasSpell => String::from(
                 "SELECT 1 FROM invalid_users
                  WHERE key = ?1 AND from_us < ?2 AND (until_us IS NULL OR until_us > ?2)",
+            ),
+            Self::HasLaterSpell => String::from(
+                "SELECT 1 FROM invalid_users
+                 WHERE key = ?1 AND (until_us IS NULL OR until_us > ?2)",
+            ),
+            Self::SelectDepth => String::from("SELECT depth FROM subjects WHERE key = ?1"),
+            Self::SetDepth => String::from(
+                "INSERT INTO subjects(key, depth) VALUES (?1, ?2)
+                 ON CONFLICT (key) DO UPDATE SET depth = excluded.depth",
+            ),
+            Self::InsertRelation => String::from(
+                "INSERT INTO user_relations(
+                   source, target, first_seen_us, last_seen_us, following_walk, followers_walk)
+                 VALUES (?1, ?2, ?3, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+            ),
+            Self::SelectVanished => String::from(
+                "SELECT vanished_us FROM invalid_relations WHERE source = ?1 AND target = ?2",
+            ),
+            Self::File => String::from(
+                "INSERT INTO frontier(subject, robot, lane, visits, visited_us, due_us, state)
+                 VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+            ),
+            Self::Unfile => String::from(
+                "DELETE FROM frontier WHERE subject = ?1 AND robot = ?2 AND visits = 0",
             ),
             Self::SelectObject(table) => {
                 let columns = list(table, |column| format!("{column}, "));

@@ -146,6 +146,8 @@ pub(super) struct Work<'a> {
     /// Keys that were given away in this transaction, and what it has written of them: nothing
     /// about them has to be looked up that is known from here.
     pub fresh: HashMap<i64, Fresh>,
+    /// Authors of what was written in this transaction.
+    pub authors: HashMap<i64, Option<i64>>,
     /// Posts that something of this transaction answers.
     pub answered: HashSet<i64>,
     /// The rules of the present commit.
@@ -173,6 +175,7 @@ impl<'a> Work<'a> {
             depths: HashMap::new(),
             kinds: HashMap::new(),
             fresh: HashMap::new(),
+            authors: HashMap::new(),
             answered: HashSet::new(),
             rules: None,
             hand_on: VecDeque::new(),

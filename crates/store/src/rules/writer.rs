@@ -3,6 +3,7 @@
 //! It has the writing connection to itself. Whatever waits when it is free goes into one transaction, so
 //! that many callers share one commit; what one caller sent together is never divided.
 
+use super::expected::Expected;
 use super::familiar::{Familiar, Mark, Marker};
 use super::work::{Memory, Work};
 use crate::database::Keeper;
@@ -201,6 +202,8 @@ impl<'k> Writer<'k> {
         is_pressed: bool,
     ) -> Result<Vec<Vec<CommitReport>>, StoreError> {
         self.keeper.begin()?;
+        self.keeper
+            .expect(&mut || Expected::of(group, &self.memory))?;
         let now_us = now_us();
         let mut work = Work::new(self.keeper, &mut self.memory, self.steps_max);
         let mut reports = Vec::with_capacity(group.len());

@@ -100,6 +100,9 @@ impl Work<'_> {
         after: Bearings,
         is_unmet: bool,
     ) -> Result<(), StoreError> {
+        if is_writing(table) {
+            self.authors.insert(key, after.author);
+        }
         match table {
             Table::Statuses => self.settle_reply(key, before, after, is_unmet)?,
             Table::Comments if before != Some(after) => {

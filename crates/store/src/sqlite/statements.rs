@@ -88,7 +88,18 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection, 1, MIGRATIONS).unwrap();
         let statements = Statements::new(&connection);
-        let mut all = vec![Held::InsertId, Held::WidenId, Held::HasSpell];
+        let mut all = vec![
+            Held::InsertId,
+            Held::WidenId,
+            Held::HasSpell,
+            Held::HasLaterSpell,
+            Held::SelectDepth,
+            Held::SetDepth,
+            Held::InsertRelation,
+            Held::SelectVanished,
+            Held::File,
+            Held::Unfile,
+        ];
         for table in Table::ALL {
             all.push(Held::SelectObject(*table));
             all.push(Held::ReplaceObject(*table));

@@ -42,7 +42,7 @@ fn everything() -> Selection {
 
 /// An export as text.
 pub(crate) async fn exported(
-    store: &SqliteStore,
+    store: &dyn Store,
     selection: Selection,
     format: ExportFormat,
     style: CsvStyle,
@@ -63,7 +63,7 @@ pub(crate) async fn exported(
     String::from_utf8(bytes).unwrap()
 }
 
-pub(crate) async fn lines(store: &SqliteStore) -> String {
+pub(crate) async fn lines(store: &dyn Store) -> String {
     exported(
         store,
         everything(),
@@ -73,12 +73,12 @@ pub(crate) async fn lines(store: &SqliteStore) -> String {
     .await
 }
 
-async fn table(store: &SqliteStore, table: ExportTable) -> Vec<serde_json::Value> {
+async fn table(store: &dyn Store, table: ExportTable) -> Vec<serde_json::Value> {
     since(store, table, None).await
 }
 
 async fn since(
-    store: &SqliteStore,
+    store: &dyn Store,
     table: ExportTable,
     since_us: Option<i64>,
 ) -> Vec<serde_json::Value> {
@@ -92,12 +92,12 @@ async fn since(
         .collect()
 }
 
-pub(crate) async fn import(store: &SqliteStore, text: &str) -> Result<ImportReport, ImportError> {
+pub(crate) async fn import(store: &dyn Store, text: &str) -> Result<ImportReport, ImportError> {
     import_bytes(store, text.as_bytes().to_vec()).await
 }
 
 pub(crate) async fn import_bytes(
-    store: &SqliteStore,
+    store: &dyn Store,
     bytes: Vec<u8>,
 ) -> Result<ImportReport, ImportError> {
     let input = Input::new("test", None, Box::new(Cursor::new(bytes)))?;
@@ -224,7 +224,7 @@ pub(crate) fn log_row() -> LogRow {
     }
 }
 
-pub(crate) async fn commit(store: &SqliteStore, commit: Commit) -> Vec<Key> {
+pub(crate) async fn commit(store: &dyn Store, commit: Commit) -> Vec<Key> {
     let mut reports = store.commit(vec![commit]).await.unwrap();
     reports.pop().unwrap().discovered
 }
@@ -574,7 +574,7 @@ async fn an_export_shows_one_moment_while_a_crawl_writes() {
         objects: vec![user(id, "x")],
         ..at(1)
     };
-    commit(&store, tell("a")).await;
+    commit(&*store, tell("a")).await;
     let (first, has_begun) = std::sync::mpsc::channel();
     let (write, go_on) = std::sync::mpsc::channel();
     let rows = Arc::new(Mutex::new(0));
@@ -594,7 +594,7 @@ async fn an_export_shows_one_moment_while_a_crawl_writes() {
     tokio::task::spawn_blocking(move || has_begun.recv().unwrap())
         .await
         .unwrap();
-    commit(&store, tell("b")).await;
+    commit(&*store, tell("b")).await;
     write.send(()).unwrap();
     let counted = exporting.await.unwrap().unwrap();
     assert_eq!(counted[&ExportTable::Users], 1, "b came later");

@@ -11,5 +11,6 @@ mod import;
 mod kill;
 mod ledger;
 mod older;
+mod postgres;
 mod round_trip;
 mod sqlite;

@@ -9,7 +9,7 @@ use kittiwake_model::{
     Commit, Discovery, Group, Identity, Link, LinkTable, Name, Object, Outcome, OutcomeCode,
     Reference, Standing, Table, Value, WorldTime,
 };
-use kittiwake_store::SqliteStore;
+use kittiwake_store::Store;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -170,7 +170,7 @@ fn any_link() -> impl Strategy<Value = Link> {
 }
 
 #[derive(Debug, Clone)]
-struct Step {
+pub(crate) struct Step {
     at_us: i64,
     has_log: bool,
     objects: Vec<Object>,
@@ -178,7 +178,7 @@ struct Step {
     outcome: Option<OutcomeCode>,
 }
 
-fn any_step() -> impl Strategy<Value = Step> {
+pub(crate) fn any_step() -> impl Strategy<Value = Step> {
     let outcome = prop_oneof![
         Just(OutcomeCode::Ok),
         Just(OutcomeCode::Gone),
@@ -200,7 +200,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         })
 }
 
-async fn take(store: &SqliteStore, step: Step) {
+pub(crate) async fn take(store: &dyn Store, step: Step) {
     let has_object = !step.objects.is_empty();
     let discoveries = has_object.then_some(Discovery {
         subject: Reference::Object(0),

@@ -1,0 +1,220 @@
+//! One crawl in a schema of a PostgreSQL server. The only folder that knows tokio-postgres.
+
+mod ahead;
+mod cells;
+pub mod control;
+mod database;
+mod dialect;
+mod error;
+mod lock;
+mod migrate;
+mod pipeline;
+mod schema;
+mod session;
+mod views;
+
+use crate::rules::service::{self, Service, serve};
+use crate::rules::writer::{Request, Writer};
+use crate::{OpenMode, StoreError, StoreErrorKind};
+use database::PostgresDatabase;
+use session::Session;
+use std::fmt::Write as _;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
+
+/// A crawl on a server.
+#[derive(Debug)]
+pub struct PostgresStore {
+    service: Service,
+}
+
+impl PostgresStore {
+    /// Opens the crawl that a URL names (`postgres://user@host/database`).
+    pub fn open(url: &str, mode: OpenMode) -> Result<Self, StoreError> {
+        Self::open_patiently(url, mode, session::PATIENCE)
+    }
+
+    /// [`Self::open`] with another patience: how long a crawl waits for a server that goes away
+    /// after it was opened.
+    pub fn open_patiently(
+        url: &str,
+        mode: OpenMode,
+        patience: Duration,
+    ) -> Result<Self, StoreError> {
+        let config = parse(url)?;
+        let opened = Self::open_inner(&config, mode, patience);
+        opened.map_err(|error| error.context(&shown(&config)))
+    }
+
+    fn open_inner(config: &Config, mode: OpenMode, patience: Duration) -> Result<Self, StoreError> {
+        let mut service = Service::new(schema::TABLE_NAMES);
+        if mode == OpenMode::Crawl {
+            start_writer(config.clone(), patience, &mut service)?;
+        }
+        let questions = service.questions();
+        let config = config.clone();
+        let (opened, is_open) = sync_channel(1);
+        service.spawn("store-reader", move || {
+            if let Some(database) = told(&opened, open_reader(config, patience)) {
+                service::answer(&database, questions);
+            }
+        })?;
+        is_open.recv().map_err(|_| StoreError::closed())??;
+        Ok(Self { service })
+    }
+}
+
+serve!(PostgresStore);
+
+fn start_writer(
+    config: Config,
+    patience: Duration,
+    service: &mut Service,
+) -> Result<(), StoreError> {
+    let requests = service.requests();
+    let marker = service.marker();
+    let (opened, is_open) = sync_channel(1);
+    service.spawn("store-writer", move || {
+        let database = match open_writer(config, patience) {
+            Ok(database) => database,
+            Err(error) => {
+                let _ = opened.send(Err(error));
+                return;
+            }
+        };
+        if let Some(writer) = told(&opened, Writer::load(&database, marker)) {
+            writer.run(requests, database.session().runtime());
+        }
+    })?;
+    is_open.recv().map_err(|_| StoreError::closed())?
+}
+
+/// Tells whoever opens the store how it went.
+fn told<T>(
+    opened: &SyncSender<Result<(), StoreError>>,
+    result: Result<T, StoreError>,
+) -> Option<T> {
+    match result {
+        Ok(value) => {
+            let _ = opened.send(Ok(()));
+            Some(value)
+        }
+        Err(error) => {
+            let _ = opened.send(Err(error));
+            None
+        }
+    }
+}
+
+fn open_writer(config: Config, patience: Duration) -> Result<PostgresDatabase, StoreError> {
+    let session = Session::open(config, patience)?;
+    check_encoding(&session)?;
+    make_schema(&session)?;
+    lock::take_soon(&session)?;
+    migrate::migrate(&session, migrate::MIGRATIONS)?;
+    let database = PostgresDatabase::new(session);
+    database.load()?;
+    Ok(database)
+}
+
+fn open_reader(config: Config, patience: Duration) -> Result<PostgresDatabase, StoreError> {
+    let session = Session::open(config, patience)?;
+    check_encoding(&session)?;
+    migrate::check_version(migrate::version_of(&session)?, OpenMode::Read)?;
+    Ok(PostgresDatabase::new(session))
+}
+
+/// Makes the schema that the URL names, as a file is made that is not there yet.
+fn make_schema(session: &Session) -> Result<(), StoreError> {
+    if session.text("SELECT current_schema()::text")?.is_some() {
+        return Ok(());
+    }
+    let path = session.text("SHOW search_path")?.unwrap_or_default();
+    let first = path.split(',').next().unwrap_or_default().trim();
+    let name = first.trim_matches('"').replace('"', "\"\"");
+    session.batch(&format!("CREATE SCHEMA IF NOT EXISTS \"{name}\""))
+}
+
+fn check_encoding(session: &Session) -> Result<(), StoreError> {
+    let encoding = session.text("SHOW server_encoding")?.unwrap_or_default();
+    if encoding == "UTF8" {
+        return Ok(());
+    }
+    Err(StoreError::new(
+        StoreErrorKind::NotOurs,
+        format!(
+            "the database's encoding is {encoding}, which cannot hold every text; make one with \
+             createdb --encoding UTF8 --template template0"
+        ),
+    ))
+}
+
+fn parse(url: &str) -> Result<Config, StoreError> {
+    // What is wrong with it is said without the URL, which may hold a password.
+    url.parse().map_err(|error: tokio_postgres::Error| {
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        StoreError::new(
+            StoreErrorKind::Missing,
+            format!(
+                "the URL of the database cannot be read: {}; it looks like \
+                 postgres://user@host/database",
+                cause.unwrap_or_else(|| error.to_string())
+            ),
+        )
+    })
+}
+
+/// A URL with a password, if it names a user and has none.
+pub(crate) fn with_password(url: &str, password: &str) -> String {
+    let has_one = parse(url).is_ok_and(|config| config.get_password().is_some());
+    match url.split_once('@') {
+        Some((before, after)) if !has_one => {
+            let mut escaped = String::new();
+            for byte in password.bytes() {
+                if byte.is_ascii_alphanumeric() {
+                    escaped.push(char::from(byte));
+                } else {
+                    let _ = write!(escaped, "%{byte:02X}");
+                }
+            }
+            format!("{before}:{escaped}@{after}")
+        }
+        _ => url.to_owned(),
+    }
+}
+
+/// A URL without its password, for people.
+pub(crate) fn shown_url(url: &str) -> String {
+    parse(url).map_or_else(|_| "postgres://…".to_owned(), |config| shown(&config))
+}
+
+fn shown(config: &Config) -> String {
+    let mut shown = String::from("postgres://");
+    if let Some(user) = config.get_user() {
+        shown.push_str(user);
+        shown.push('@');
+    }
+    let ports = config.get_ports();
+    for (place, host) in config.get_hosts().iter().enumerate() {
+        if place > 0 {
+            shown.push(',');
+        }
+        match host {
+            Host::Tcp(name) => shown.push_str(name),
+            #[cfg(unix)]
+            Host::Unix(path) => shown.push_str(&path.to_string_lossy()),
+        }
+        if let Some(port) = ports
+            .get(place)
+            .or(ports.first())
+            .filter(|port| **port != 5432)
+        {
+            let _ = write!(shown, ":{port}");
+        }
+    }
+    shown.push('/');
+    shown.push_str(config.get_dbname().unwrap_or_default());
+    shown
+}

@@ -1,0 +1,158 @@
+//! A connection to the server, made when it is wanted and again when it was lost.
+
+use super::error::refused;
+use super::pipeline::Pipeline;
+use crate::rules::service::no_thread;
+use crate::{StoreError, StoreErrorKind};
+use std::cell::RefCell;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::{Client, Config, Error, NoTls, Row};
+
+/// How long a crawl waits for a server that is away.
+pub(super) const PATIENCE: Duration = Duration::from_mins(2);
+/// How long making a connection may take.
+const CONNECT_WAIT: Duration = Duration::from_secs(10);
+const TRY_AGAIN_MIN: Duration = Duration::from_millis(100);
+const TRY_AGAIN_MAX: Duration = Duration::from_secs(5);
+/// Answers that may be outstanding.
+const OUTSTANDING_MAX: usize = 4_096;
+
+#[derive(Debug)]
+pub(super) struct Session {
+    config: Config,
+    patience: Duration,
+    runtime: Runtime,
+    client: RefCell<Arc<Client>>,
+    pipeline: Pipeline,
+}
+
+impl Session {
+    /// Tries once: whoever starts a crawl wants to know at once that there is no server.
+    pub(super) fn open(config: Config, patience: Duration) -> Result<Self, StoreError> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| no_thread(&error))?;
+        let client = runtime.block_on(connect(&config))?;
+        Ok(Self {
+            config,
+            patience,
+            runtime,
+            client: RefCell::new(Arc::new(client)),
+            pipeline: Pipeline::default(),
+        })
+    }
+
+    pub(super) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    pub(super) fn client(&self) -> Arc<Client> {
+        self.client.borrow().clone()
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.client.borrow().is_closed()
+    }
+
+    /// Connects again, with patience. Nothing of what was sent before is known afterwards.
+    pub(super) fn connect_again(&self) -> Result<(), StoreError> {
+        self.pipeline.clear();
+        let client = self.patiently(|| self.runtime.block_on(connect(&self.config)))?;
+        *self.client.borrow_mut() = Arc::new(client);
+        Ok(())
+    }
+
+    /// Tries again and again for as long as the server is away.
+    pub(super) fn patiently<T>(
+        &self,
+        attempt: impl Fn() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let started = Instant::now();
+        let mut pause = TRY_AGAIN_MIN;
+        loop {
+            match attempt() {
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        StoreErrorKind::Unreachable | StoreErrorKind::Locked
+                    ) && started.elapsed() < self.patience =>
+                {
+                    tracing::warn!(%error, "the server is away; trying again");
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(TRY_AGAIN_MAX);
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Sends without waiting; what goes wrong is heard of later.
+    pub(super) fn send(&self, answer: impl Future<Output = Result<u64, Error>> + 'static) {
+        self.pipeline.push(answer);
+        if self.pipeline.len() > OUTSTANDING_MAX {
+            let settled = self.pipeline.settle(OUTSTANDING_MAX / 2);
+            self.runtime.block_on(settled);
+        }
+    }
+
+    /// Waits for an answer, behind everything that was sent.
+    pub(super) fn wait_for<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, StoreError> {
+        let answered = self.runtime.block_on(self.pipeline.wait_for(answer));
+        // What was sent before failed first, and this one because of it.
+        answered.map_err(|error| {
+            self.pipeline
+                .take_failure()
+                .unwrap_or_else(|| refused(error))
+        })
+    }
+
+    /// Waits until everything that was sent is answered.
+    pub(super) fn settle(&self) -> Result<(), StoreError> {
+        self.runtime.block_on(self.pipeline.settle(0));
+        self.pipeline.take_failure().map_or(Ok(()), Err)
+    }
+
+    /// Runs statements that have neither parameters nor results.
+    pub(super) fn batch(&self, sql: &str) -> Result<(), StoreError> {
+        let client = self.client();
+        self.wait_for(client.batch_execute(sql))
+    }
+
+    /// The rows of a question that is seldom asked.
+    pub(super) fn rows(&self, sql: &str) -> Result<Vec<Row>, StoreError> {
+        let client = self.client();
+        self.wait_for(client.query(sql, &[]))
+    }
+
+    /// One text, if there is one.
+    pub(super) fn text(&self, sql: &str) -> Result<Option<String>, StoreError> {
+        match self.rows(sql)?.first() {
+            Some(row) => row.try_get(0).map_err(refused),
+            None => Ok(None),
+        }
+    }
+}
+
+async fn connect(config: &Config) -> Result<Client, StoreError> {
+    let mut config = config.clone();
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT_WAIT);
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("kittiwake");
+    }
+    let (client, connection) = config.connect(NoTls).await.map_err(refused)?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "the connection to the server has ended");
+        }
+    });
+    Ok(client)
+}

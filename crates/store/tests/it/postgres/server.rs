@@ -1,0 +1,245 @@
+//! A throw-away PostgreSQL for tests.
+//!
+//! Tests run in many processes at once, and a server takes seconds to start: so all of them share
+//! one. Whoever comes first starts it; it stops, and its data go, a few seconds after the last one
+//! has ended, however that ended. Every test has a schema of its own.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The user who may do everything.
+pub(crate) const OWNER: &str = "kittiwake";
+
+/// Stops the server when nobody has locked `users` for a while.
+const WATCH: &str = r#"
+cd "$1" || exit 1
+while :; do
+  flock users true
+  sleep 5
+  exec 9>start
+  flock 9
+  if flock --nonblock users true; then
+    $2 "$3/pg_ctl" -D "$1/data" -m immediate stop
+    rm -rf "$1/data"
+    exit
+  fi
+  exec 9>&-
+done
+"#;
+
+pub(crate) struct Server {
+    folder: PathBuf,
+    /// Locked for as long as this process lives.
+    _users: File,
+}
+
+/// The server that all tests share.
+pub(crate) fn shared() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(start)
+}
+
+impl Server {
+    /// A schema that nobody else has. It is made when it is first opened.
+    pub(crate) fn schema(&self) -> Schema {
+        static COUNTER: AtomicU32 = AtomicU32::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("t_{}_{number}", std::process::id());
+        Schema {
+            url: format!(
+                "{}&application_name={name}",
+                self.url(OWNER, "postgres", &name)
+            ),
+            name,
+        }
+    }
+
+    pub(crate) fn url(&self, user: &str, database: &str, schema: &str) -> String {
+        let folder = self.folder.to_string_lossy().replace('/', "%2F");
+        format!("postgres://{user}@{folder}/{database}?options=-csearch_path%3D{schema}")
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.join(".s.PGSQL.5432")
+    }
+}
+
+/// A schema of one test, which goes with it.
+pub(crate) struct Schema {
+    pub name: String,
+    pub url: String,
+}
+
+impl Schema {
+    /// Runs statements beside the store.
+    pub(crate) fn run(&self, sql: &str) {
+        let url = self
+            .url
+            .replace("&application_name=", "&application_name=beside_");
+        let sql = sql.to_owned();
+        // The caller's thread may be busy with futures of its own.
+        let work = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async move {
+                let connected = tokio_postgres::connect(&url, tokio_postgres::NoTls);
+                let (client, connection) = connected.await.unwrap();
+                tokio::spawn(connection);
+                client.batch_execute(&sql).await.unwrap();
+            });
+        });
+        work.join().unwrap();
+    }
+
+    /// Ends the sessions of whoever has the schema open.
+    pub(crate) fn end_sessions(&self) {
+        self.run(&format!(
+            "DO $$ BEGIN PERFORM pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+             WHERE application_name = '{}'; END $$",
+            self.name
+        ));
+    }
+}
+
+impl Drop for Schema {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.run(&format!("DROP SCHEMA IF EXISTS {} CASCADE", self.name));
+        }
+    }
+}
+
+fn start() -> Server {
+    let binaries = binaries();
+    let as_user = as_user();
+    let owner = if as_user.is_empty() {
+        "self"
+    } else {
+        "postgres"
+    };
+    let folder = std::env::temp_dir().join(format!("kittiwake-test-server-{owner}"));
+    std::fs::create_dir_all(&folder).unwrap();
+    if !as_user.is_empty() {
+        run(Command::new("chown").arg("postgres").arg(&folder));
+    }
+    let turn = File::create(folder.join("start")).unwrap();
+    turn.lock().unwrap();
+    let users = File::create(folder.join("users")).unwrap();
+    users.lock_shared().unwrap();
+    let data = folder.join("data");
+    let pg_ctl = || command(&as_user, &binaries.join("pg_ctl"), &data);
+    let is_running = pg_ctl()
+        .arg("status")
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    if !is_running.success() {
+        make(&as_user, &binaries, &data);
+        let options = format!(
+            "-c listen_addresses= -c unix_socket_directories={} -c fsync=off \
+             -c synchronous_commit=off -c full_page_writes=off -c max_connections=300 \
+             -c max_locks_per_transaction=256",
+            folder.display()
+        );
+        run(pg_ctl()
+            .args(["-w", "-l"])
+            .arg(data.join("log"))
+            .args(["-o", &options, "start"]));
+        // In a session of its own: it outlives this process.
+        run(Command::new("setsid")
+            .args(["--fork", "sh", "-c", WATCH, "watch"])
+            .arg(&folder)
+            .arg(as_user.join(" "))
+            .arg(&binaries)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null()));
+    }
+    Server {
+        folder,
+        _users: users,
+    }
+}
+
+/// A cluster whose texts have an order of people, not of bytes: the store must not depend on it.
+fn make(as_user: &[&str], binaries: &Path, data: &Path) {
+    let _ = std::fs::remove_dir_all(data);
+    let initdb = || {
+        let mut initdb = command(as_user, &binaries.join("initdb"), data);
+        initdb.args(["--no-sync", "-A", "trust", "-U", OWNER, "-E", "UTF8"]);
+        initdb.stdout(Stdio::null());
+        initdb
+    };
+    let with_order = initdb()
+        .args([
+            "--locale=C.UTF-8",
+            "--locale-provider=icu",
+            "--icu-locale=en-US",
+        ])
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    if !with_order.success() {
+        let _ = std::fs::remove_dir_all(data);
+        run(initdb().arg("--locale=C.UTF-8"));
+    }
+    let rules = data.join("pg_hba.conf");
+    let others = std::fs::read_to_string(&rules).unwrap();
+    let first = "local all with_password scram-sha-256\n";
+    std::fs::write(&rules, format!("{first}{others}")).unwrap();
+}
+
+/// Where the server's programs are: Debian does not put them on the path.
+fn binaries() -> PathBuf {
+    let debian = Path::new("/usr/lib/postgresql");
+    let mut versions: Vec<PathBuf> = std::fs::read_dir(debian)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path().join("bin")))
+        .filter(|folder| folder.join("initdb").exists())
+        .collect();
+    versions.sort();
+    let on_path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&on_path).find(|folder| folder.join("initdb").exists());
+    versions
+        .pop()
+        .or(on_path)
+        .expect("PostgreSQL is not installed; install the package postgresql, or run ./test")
+}
+
+/// PostgreSQL refuses to run as root.
+fn as_user() -> Vec<&'static str> {
+    let id = Command::new("id").arg("-u").output().unwrap();
+    if id.stdout.trim_ascii() == b"0" {
+        vec!["runuser", "-u", "postgres", "--"]
+    } else {
+        Vec::new()
+    }
+}
+
+fn command(as_user: &[&str], program: &Path, data: &Path) -> Command {
+    let mut command = match as_user {
+        [first, rest @ ..] => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(program);
+            command
+        }
+        [] => Command::new(program),
+    };
+    // Wherever the test runs, the server's user may not look into that folder.
+    command.current_dir("/").arg("-D").arg(data);
+    command
+}
+
+fn run(command: &mut Command) {
+    let status = command.stdout(Stdio::null()).status().unwrap();
+    assert!(status.success(), "{command:?}");
+}
