@@ -2,6 +2,9 @@
 //!
 //! Each commit is what one page of a timeline brings: 40 new statuses by authors drawn from a
 //! Zipf distribution, their authors' cards, a log row, an outcome and a cursor.
+//!
+//! With the URL of a PostgreSQL database as its argument it measures that as well; what the database
+//! holds of an earlier measure has to be dropped before.
 
 #![allow(
     clippy::print_stdout,
@@ -14,7 +17,9 @@ use kittiwake_model::{
     Alias, Commit, Cursor, CursorState, Group, Identity, Key, LogRow, Name, Object, Outcome,
     OutcomeCode, RealTime, Reference, Standing, Table, Value, WorldTime,
 };
-use kittiwake_store::{OpenMode, SqliteStore, Store};
+use kittiwake_store::suite::Inspect;
+use kittiwake_store::{OpenMode, PostgresStore, SqliteStore};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -238,10 +243,11 @@ fn page(words: &Words, zipf: &Zipf, number: usize) -> Commit {
     }
 }
 
-async fn measure(committers: usize) {
-    let folder = tempfile::tempdir().unwrap();
-    let store =
-        Arc::new(SqliteStore::open(&folder.path().join("crawl.db"), OpenMode::Crawl).unwrap());
+const FILE_SIZE: &str = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+const SCHEMA_SIZE: &str = "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class
+                           WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'";
+
+async fn measure(name: &str, store: Arc<dyn Inspect>, size: &str, committers: usize) {
     let (words, zipf) = (Words::new(), Zipf::new(AUTHORS));
     // A subject for the outcome and the cursor.
     let first = Commit {
@@ -271,13 +277,12 @@ async fn measure(committers: usize) {
     let seconds = started.elapsed().as_secs_f64();
     let summary = store.summary().await.unwrap();
     let rows: u64 = summary.rows.values().sum();
-    let size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
-    let size = store.select_text(size.to_owned()).await.unwrap();
+    let size = store.select(size.to_owned()).await.unwrap();
     let bytes: f64 = size[0][0].as_ref().unwrap().parse().unwrap();
     println!(
-        "sqlite, {committers:>2} committers: {:>6.0} commits/s, {:>7.0} statuses/s, {:>7.0} rows/s \
-         ({PAGES} pages of {STATUSES}, {rows} rows in all tables, {seconds:.2} s, {:.0} bytes of \
-         file per status)",
+        "{name}, {committers:>2} committers: {:>6.0} commits/s, {:>7.0} statuses/s, {:>7.0} rows/s \
+         ({PAGES} pages of {STATUSES}, {rows} rows in all tables, {seconds:.2} s, {:.0} bytes per \
+         status)",
         PAGES as f64 / seconds,
         summary.rows["statuses"] as f64 / seconds,
         rows as f64 / seconds,
@@ -285,13 +290,30 @@ async fn measure(committers: usize) {
     );
 }
 
+fn file(folder: &Path) -> Arc<dyn Inspect> {
+    Arc::new(SqliteStore::open(&folder.join("crawl.db"), OpenMode::Crawl).unwrap())
+}
+
+/// Another schema of the database for each measure.
+fn server(url: &str, committers: usize) -> Arc<dyn Inspect> {
+    let sign = if url.contains('?') { '&' } else { '?' };
+    let url = format!("{url}{sign}options=-csearch_path%3Dbench_{committers}");
+    Arc::new(PostgresStore::open(&url, OpenMode::Crawl).unwrap())
+}
+
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .unwrap();
+    let url = std::env::args().find(|argument| argument.starts_with("postgres"));
     runtime.block_on(async {
-        measure(1).await;
-        measure(16).await;
+        for committers in [1, 16] {
+            let folder = tempfile::tempdir().unwrap();
+            measure("sqlite", file(folder.path()), FILE_SIZE, committers).await;
+            if let Some(url) = &url {
+                measure("postgres", server(url, committers), SCHEMA_SIZE, committers).await;
+            }
+        }
     });
 }

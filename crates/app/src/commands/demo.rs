@@ -51,7 +51,9 @@ pub(crate) async fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> 
     let violations = server.violations();
     server.shutdown().await;
     if arguments.json {
-        console::output(&summary::crawled(&file, &report, elapsed.as_secs_f64()).to_string());
+        console::output(
+            &summary::crawled(&crawl_arguments.into, &report, elapsed.as_secs_f64()).to_string(),
+        );
     } else {
         console::output(showcase::table(&report, violations, elapsed, &file).trim_end());
     }
