@@ -43,6 +43,10 @@ fn held(folder: &Folder, place: &str) -> Vec<String> {
         .map(|line| {
             let mut row: Value = serde_json::from_str(line).expect("a JSON line");
             without_calls(&mut row);
+            // Not every mention of a tag has its address: which came last depends on the calls.
+            if row["table"] == "tags" {
+                row["observed"].take();
+            }
             row.to_string()
         })
         .collect();
@@ -93,7 +97,13 @@ fn a_crawl_into_a_server_that_is_killed_again_and_again_equals_one_into_a_file()
     let (filed, served) = (held(&folder, "t.db"), held(&folder, &schema.url));
     assert!(filed.len() > 1_000, "{} rows", filed.len());
     assert_eq!(filed.len(), served.len());
-    assert_eq!(filed, served);
+    let only_in_one = |one: &[String], other: &[String]| -> Vec<String> {
+        let missing = one.iter().filter(|row| !other.contains(row));
+        missing.take(3).cloned().collect()
+    };
+    let none: Vec<String> = Vec::new();
+    assert_eq!(only_in_one(&filed, &served), none, "only in the file");
+    assert_eq!(only_in_one(&served, &filed), none, "only on the server");
     let status: Value =
         serde_json::from_str(&run(&folder, &["status", &schema.url, "--json"])).expect("JSON");
     assert_eq!(status["crawling"], false);
