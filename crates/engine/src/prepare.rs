@@ -188,7 +188,7 @@ impl Scheduler {
             commit.frontier.push(FrontierRow {
                 visits: task.row.visits.saturating_add(1),
                 visited: Some(at),
-                due: at.plus_us(1),
+                due: self.shop.rested(&task.row.robot, at)?,
                 ..task.row
             });
         }

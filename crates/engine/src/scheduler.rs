@@ -154,8 +154,8 @@ impl Scheduler {
             let at_hand = self.ready.get(&filing.lane).map_or(0, VecDeque::len);
             let batch = self.batch_size(&filing.robot)?;
             let wanted = enough.saturating_sub(at_hand) * batch;
-            let now = self.shop.clock.world();
-            let leases = self.frontier.lease(&filing.lane, now, wanted.min(1_024));
+            let until = self.due_until();
+            let leases = self.frontier.lease(&filing.lane, until, wanted.min(1_024));
             if leases.is_empty() {
                 continue;
             }
@@ -164,6 +164,15 @@ impl Scheduler {
                 .await?;
         }
         Ok(())
+    }
+
+    /// Up to when subjects are due. A round visits everybody, now: due times only give it an order.
+    fn due_until(&self) -> WorldTime {
+        if self.shop.settings.rounds.end() {
+            WorldTime(i64::MAX)
+        } else {
+            self.shop.clock.world()
+        }
     }
 
     /// Fetches the next batch of a lane from the store, if memory runs low.
@@ -312,11 +321,27 @@ impl Scheduler {
             if self.backlog {
                 nap = Duration::ZERO;
             }
+            nap = nap.min(self.until_next_due());
         }
         if let Some(limit) = self.shop.settings.time_max {
             nap = nap.min(limit.saturating_sub(self.started.elapsed()));
         }
         nap.max(Duration::from_millis(1))
+    }
+
+    /// How long until a robot that has nothing at hand has somebody to visit. The others are woken
+    /// by the work that they have.
+    fn until_next_due(&self) -> Duration {
+        let filings = self.shop.expansion.robots.iter();
+        let idle = filings.filter(|filing| {
+            let at_hand = self.ready.get(&filing.lane).map_or(0, VecDeque::len);
+            at_hand == 0 && self.controls.lets_run(&filing.robot)
+        });
+        let waits = idle.filter_map(|filing| {
+            let due = self.frontier.next_due(&filing.lane)?;
+            self.shop.clock.until_world(due)
+        });
+        waits.min().unwrap_or(NAP_MAX)
     }
 
     /// Takes in an exchange that is durable: counts it, and reschedules its subjects.

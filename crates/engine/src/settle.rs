@@ -148,7 +148,7 @@ impl Shop {
                 "the answer names no id of the subject".clone_into(&mut outcome.reason);
             }
         }
-        commit.frontier = self.settled_rows(work, commit.at);
+        commit.frontier = self.settled_rows(work, commit.at)?;
         Ok(Ending::Unresolved)
     }
 
@@ -239,6 +239,7 @@ impl Shop {
         self.policy
             .observe(&mut shared, &mut state, &Visit { at, posts });
         let due = self.policy.due(&shared, &state, 0.0, at);
+        let due = due.max(self.rested(&row.robot, at)?);
         let visits = row.visits.saturating_add(1);
         Ok(FrontierRow {
             visits,
@@ -249,27 +250,31 @@ impl Shop {
         })
     }
 
+    /// When a robot may come back at the earliest to a subject that it visited then.
+    pub(crate) fn rested(&self, robot: &str, at: WorldTime) -> Result<WorldTime, EngineError> {
+        let rest_us = self.robot(robot)?.revisit_after_us;
+        // Just behind the visit, to keep the order of the queue.
+        Ok(at.plus_us(rest_us.unwrap_or(1)))
+    }
+
     /// The rows of all robots of a subject that cannot be found, as visited.
-    fn settled_rows(&self, work: &Work, at: WorldTime) -> Vec<FrontierRow> {
-        let filings = &self.expansion.robots;
-        let subjects = work.tasks.iter();
-        subjects
-            .flat_map(|task| {
-                let kind = task.identity.kind.clone();
-                filings
-                    .iter()
-                    .filter(move |filing| filing.kind == kind)
-                    .map(|filing| FrontierRow {
-                        subject: task.row.subject,
-                        robot: filing.robot.clone(),
-                        lane: filing.lane.clone(),
-                        visits: task.row.visits.saturating_add(1),
-                        visited: Some(at),
-                        due: at.plus_us(1),
-                        state: Vec::new(),
-                    })
-            })
-            .collect()
+    fn settled_rows(&self, work: &Work, at: WorldTime) -> Result<Vec<FrontierRow>, EngineError> {
+        let mut rows = Vec::new();
+        for task in &work.tasks {
+            let filings = self.expansion.robots.iter();
+            for filing in filings.filter(|filing| filing.kind == task.identity.kind) {
+                rows.push(FrontierRow {
+                    subject: task.row.subject,
+                    robot: filing.robot.clone(),
+                    lane: filing.lane.clone(),
+                    visits: task.row.visits.saturating_add(1),
+                    visited: Some(at),
+                    due: self.rested(&filing.robot, at)?,
+                    state: Vec::new(),
+                });
+            }
+        }
+        Ok(rows)
     }
 
     fn outcomes(work: &Work, code: OutcomeCode, reason: &str) -> Vec<Outcome> {

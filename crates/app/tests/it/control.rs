@@ -27,7 +27,11 @@ impl Crawl {
             .as_str()
             .expect("a name")
             .to_owned();
-        let words = format!("{seed} --depth 2 --limits off --include-opted-out test");
+        // An hour of its time, for which lists rest after a visit, lasts some seconds.
+        let words = format!(
+            "{seed} --depth 2 --limits off --include-opted-out test --clock-from {}",
+            sim.address
+        );
         let running = Running::start(&mut folder.crawl_command(&sim.address, &words));
         let crawl = Self {
             folder,

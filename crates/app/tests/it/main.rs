@@ -14,6 +14,7 @@ mod kill;
 mod limits;
 mod newcomer;
 mod oracle;
+mod revisits;
 mod servers;
 mod settings;
 mod support;

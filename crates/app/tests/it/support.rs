@@ -110,6 +110,13 @@ impl Running {
         let _ = self.child.wait();
     }
 
+    /// Ctrl-C.
+    pub(crate) fn interrupt(&self) {
+        let process = self.child.id().to_string();
+        let told = Command::new("kill").args(["-INT", &process]).status();
+        assert!(told.expect("kill").success());
+    }
+
     /// Waits for its end within a bound.
     pub(crate) fn wait(&mut self) -> Option<i32> {
         let started = Instant::now();
