@@ -3,8 +3,8 @@
 use crate::support::{Folder, Running, Sim, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::io::Read;
-use std::process::{Output, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Output, Stdio};
 
 /// A world, frozen at a day.
 fn world(folder: &Folder, listen: &str, day: &str) -> Sim {
@@ -195,6 +195,46 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     // It had more to say than a pipe holds, so it did meet the closed end.
     let all = said(&folder, "export t.db --table statuses");
     assert!(all.len() > 200_000, "{}", all.len());
+}
+
+#[test]
+fn an_export_that_is_stopped_leaves_no_half_files() {
+    let folder = crawled();
+    let tables = folder.path("tables");
+    std::fs::create_dir(&tables).expect("a folder");
+    // A pipe takes the place of a file in the middle: the export is sure to be busy when it is
+    // stopped, because nobody reads on.
+    let pipe = tables.join("statuses.csv");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo").success());
+    let mut export = folder
+        .kittiwake()
+        .args(["export", "t.db", "--format", "csv", "-o", "tables/"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut reader = std::fs::File::open(&pipe).expect("a pipe");
+    let mut first = [0; 100];
+    reader.read_exact(&mut first).expect("the first bytes");
+    let in_folder = || -> Vec<String> {
+        let entries = std::fs::read_dir(&tables).expect("a folder");
+        let names = entries.map(|entry| entry.expect("an entry").file_name());
+        names.filter_map(|name| name.into_string().ok()).collect()
+    };
+    assert!(in_folder().contains(&"users.csv.partial".to_owned()));
+    let told = Command::new("kill")
+        .args(["-INT", &export.id().to_string()])
+        .status();
+    assert!(told.expect("kill").success());
+    let mut note = String::new();
+    let mut stderr = BufReader::new(export.stderr.take().expect("standard error is piped"));
+    while !note.contains("stopping") {
+        note.clear();
+        assert!(stderr.read_line(&mut note).expect("text") > 0, "no word");
+    }
+    reader.read_to_end(&mut Vec::new()).expect("the rest");
+    assert_eq!(export.wait().expect("it ends").code(), Some(130));
+    assert_eq!(in_folder(), ["statuses.csv"], "nothing but the pipe");
 }
 
 #[test]
