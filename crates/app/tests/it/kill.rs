@@ -58,7 +58,7 @@ pub(crate) fn run_and_kill(
 }
 
 /// The calls whose answers are committed.
-fn committed(file: &Path) -> BTreeSet<String> {
+pub(crate) fn committed(file: &Path) -> BTreeSet<String> {
     if !file.exists() {
         return BTreeSet::new();
     }
