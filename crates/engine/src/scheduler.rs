@@ -19,6 +19,12 @@ use tokio::task::JoinSet;
 /// The longest sleep between two looks at the world.
 const NAP_MAX: Duration = Duration::from_secs(1);
 
+/// How long a call that could serve more subjects waits for them.
+const BATCH_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Subjects leased at once, at the most.
+const LEASES_MAX: usize = 1_024;
+
 /// Waiting subjects are counted up to this many.
 const COUNTED_MAX: usize = 1_000_000;
 
@@ -41,6 +47,8 @@ pub(crate) struct Scheduler {
     pub frontier: Frontier,
     /// Work that could be sent, by lane.
     pub ready: BTreeMap<Name, VecDeque<Work>>,
+    /// Lanes with too few subjects to fill a call, and since when they wait for more.
+    unfilled: HashMap<Name, Instant>,
     /// The lane that was served last, so that lanes take turns.
     served: Option<Name>,
     /// Subjects whose id on this host is being asked for, with the tasks that wait for it.
@@ -76,6 +84,7 @@ impl Scheduler {
             controls: Controls::default(),
             frontier: Frontier::default(),
             ready: BTreeMap::new(),
+            unfilled: HashMap::new(),
             served: None,
             resolving: HashMap::new(),
             returns: HashMap::new(),
@@ -153,9 +162,11 @@ impl Scheduler {
             self.refill(&filing.lane).await?;
             let at_hand = self.ready.get(&filing.lane).map_or(0, VecDeque::len);
             let batch = self.batch_size(&filing.robot)?;
-            let wanted = enough.saturating_sub(at_hand) * batch;
+            let calls_wanted = enough.saturating_sub(at_hand);
+            let wanted = calls_wanted.min((LEASES_MAX / batch).max(1)) * batch;
+            let wanted = self.filling(&filing.lane, batch, wanted);
             let until = self.due_until();
-            let leases = self.frontier.lease(&filing.lane, until, wanted.min(1_024));
+            let leases = self.frontier.lease(&filing.lane, until, wanted);
             if leases.is_empty() {
                 continue;
             }
@@ -164,6 +175,30 @@ impl Scheduler {
                 .await?;
         }
         Ok(())
+    }
+
+    /// How many of `wanted` subjects to lease so that calls are filled: a call that could serve
+    /// more waits for them a while, unless there is nothing else to do.
+    fn filling(&mut self, lane: &Name, batch: usize, wanted: usize) -> usize {
+        if batch <= 1 {
+            return wanted;
+        }
+        let due = self.frontier.due(lane, self.due_until(), wanted);
+        let over = due % batch;
+        if over == 0 {
+            self.unfilled.remove(lane);
+            return due;
+        }
+        let is_idle = self.in_flight.is_empty() && self.ready.values().all(VecDeque::is_empty);
+        let since = self
+            .unfilled
+            .entry(lane.clone())
+            .or_insert_with(Instant::now);
+        if is_idle || since.elapsed() >= BATCH_PATIENCE {
+            self.unfilled.remove(lane);
+            return due;
+        }
+        due - over
     }
 
     /// Up to when subjects are due. A round visits everybody, now: due times only give it an order.
@@ -338,6 +373,9 @@ impl Scheduler {
             at_hand == 0 && self.controls.lets_run(&filing.robot)
         });
         let waits = idle.filter_map(|filing| {
+            if let Some(since) = self.unfilled.get(&filing.lane) {
+                return Some(BATCH_PATIENCE.saturating_sub(since.elapsed()));
+            }
             let due = self.frontier.next_due(&filing.lane)?;
             self.shop.clock.until_world(due)
         });
