@@ -41,8 +41,7 @@ fn a_wrong_argument_is_a_usage_error_of_a_few_lines() {
         ("sim serve --speed NaN", "speed"),
         ("fly", "fly"),
     ] {
-        let words: Vec<&str> = arguments.split(' ').collect();
-        let output = folder.run(&words);
+        let output = folder.say(arguments);
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
         assert!(message.contains(expected), "{arguments:?}: {message}");
@@ -66,9 +65,8 @@ fn networks_can_be_listed_shown_and_checked() {
 fn slow_world(latency_ms: u32) -> (Folder, Sim, String) {
     let folder = Folder::new();
     let words = format!("--users 300 --speed 0 --limits off --latency-ms {latency_ms}");
-    let sim = Sim::start(&folder, &words.split(' ').collect::<Vec<_>>());
-    let seed = sim.truth("users")[0]["acct"].clone();
-    let seed = seed.as_str().expect("a handle").to_owned();
+    let sim = Sim::start(&folder, &words);
+    let seed = sim.first_handle();
     (folder, sim, seed)
 }
 

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 fn world(folder: &Folder, listen: &str, day: &str) -> Sim {
     let at = format!("{day}T12:00:00Z");
     let words = format!("--users 200 --seed 5 --speed 0 --limits off --listen {listen} --at {at}");
-    Sim::start(folder, &words.split(' ').collect::<Vec<_>>())
+    Sim::start(folder, &words)
 }
 
 /// The first users of a world; the very first of this one is suspended.
@@ -43,7 +43,7 @@ fn succeeded(output: &Output) {
 
 /// Standard output of a command that succeeds.
 fn said(folder: &Folder, words: &str) -> Vec<u8> {
-    let output = folder.run(&words.split(' ').collect::<Vec<_>>());
+    let output = folder.say(words);
     succeeded(&output);
     output.stdout
 }
@@ -241,7 +241,7 @@ fn an_export_that_is_stopped_leaves_no_half_files() {
 fn an_export_shows_one_moment_of_a_crawl_that_goes_on() {
     let folder = Folder::new();
     let words = "--users 300 --speed 0 --limits off --latency-ms 5";
-    let sim = Sim::start(&folder, &words.split(' ').collect::<Vec<_>>());
+    let sim = Sim::start(&folder, words);
     let words = format!("{} --depth 2 --until-idle --limits off", seeds(&sim)[0]);
     let mut crawl = Running::start(&mut folder.crawl_command(&sim.address, &words));
     sim.wait_for_calls(10);
@@ -329,7 +329,7 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
         ("import --into new.db", "PATH"),
         ("import there.csv", "--into"),
     ] {
-        let output = folder.run(&words.split(' ').collect::<Vec<_>>());
+        let output = folder.say(words);
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{words}: {message}");
         assert!(message.contains(expected), "{words}: {message}");
@@ -342,7 +342,7 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
         ("import t.db --into new.db", "t.db"),
         ("export t.db -o no/such/folder/x.jsonl", "no/such/folder"),
     ] {
-        let output = folder.run(&words.split(' ').collect::<Vec<_>>());
+        let output = folder.say(words);
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{words}: {message}");
         assert!(message.contains(expected), "{words}: {message}");

@@ -37,13 +37,10 @@ impl World {
 
     fn start(users: &str, limit_speed: &str) -> Self {
         let folder = Folder::new();
-        let arguments = [
-            "--users", users, "--seed", "9", "--speed", "0", "--limits", "strict",
-        ];
-        let sim = Sim::start(
-            &folder,
-            &[&arguments[..], &["--limit-speed", limit_speed]].concat(),
+        let words = format!(
+            "--users {users} --seed 9 --speed 0 --limits strict --limit-speed {limit_speed}"
         );
+        let sim = Sim::start(&folder, &words);
         let truth = Truth::read(&sim);
         let seed = truth.seed();
         Self {

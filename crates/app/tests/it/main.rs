@@ -1,6 +1,7 @@
 //! The oracle: the real binary against the synthetic network, its ground truth and its ledger.
 #![expect(clippy::print_stdout, reason = "tests print their seeds and figures")]
 
+mod batches;
 mod changes;
 mod commands;
 mod control;

@@ -16,7 +16,7 @@ fn an_endless_crawl_comes_back_when_the_least_time_is_over() {
     let folder = Folder::new();
     // A day lasts a second.
     let arguments = "--users 30 --seed 3 --speed 86400 --limits off";
-    let sim = Sim::start(&folder, &arguments.split(' ').collect::<Vec<_>>());
+    let sim = Sim::start(&folder, arguments);
     let started = Instant::now();
     let words = format!("--clock-from {}", sim.address);
     let _running = Running::start(&mut crawl(&folder, &sim, &words));
@@ -31,7 +31,7 @@ fn an_endless_crawl_comes_back_when_the_least_time_is_over() {
 fn a_round_visits_whom_an_endless_crawl_would_let_rest() {
     let folder = Folder::new();
     let arguments = "--users 30 --seed 3 --speed 0 --limits off";
-    let sim = Sim::start(&folder, &arguments.split(' ').collect::<Vec<_>>());
+    let sim = Sim::start(&folder, arguments);
     let mut calls = 0;
     for (words, calls_more) in [
         ("--for 1s", 1),
@@ -68,7 +68,7 @@ fn sleeps(process: u32) -> u64 {
 fn a_crawl_with_nobody_due_sleeps_and_ends_when_it_is_told() {
     let folder = Folder::new();
     let arguments = "--users 30 --seed 3 --speed 0 --limits off";
-    let sim = Sim::start(&folder, &arguments.split(' ').collect::<Vec<_>>());
+    let sim = Sim::start(&folder, arguments);
     let mut running = Running::start(&mut crawl(&folder, &sim, ""));
     sim.wait_for_calls(1);
     // Whatever it still had to write is written by then.

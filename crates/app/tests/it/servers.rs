@@ -181,7 +181,7 @@ fn what_the_server_says_is_left_is_not_exceeded() {
 #[test]
 fn a_token_that_is_refused_stops_the_crawl_with_its_own_code() {
     let folder = Folder::new();
-    let sim = Sim::start(&folder, &["--users", "50", "--speed", "0"]);
+    let sim = Sim::start(&folder, "--users 50 --speed 0");
     let mut command = folder.crawl_command(&sim.address, "id:1 --until-idle");
     let output = command
         .env("KITTIWAKE_MASTODON_TOKEN", "bad-and-secret")
@@ -321,12 +321,7 @@ fn a_batch_that_fails_as_a_whole_is_split_until_the_id_at_fault_is_alone() {
 #[test]
 fn depth_may_grow_and_seeds_may_be_added_later() {
     let folder = Folder::new();
-    let sim = Sim::start(
-        &folder,
-        &[
-            "--users", "120", "--seed", "3", "--speed", "0", "--limits", "off",
-        ],
-    );
+    let sim = Sim::start(&folder, "--users 120 --seed 3 --speed 0 --limits off");
     let truth = Truth::read(&sim);
     let seed = truth.seed();
     let local = format!("id:{}", truth.local_id(&seed));
@@ -355,12 +350,7 @@ fn everything(seed: &str, depth: u32) -> Plan<'_> {
 #[test]
 fn a_handle_that_turns_out_to_be_a_known_user_is_merged_with_it() {
     let folder = Folder::new();
-    let sim = Sim::start(
-        &folder,
-        &[
-            "--users", "120", "--seed", "3", "--speed", "0", "--limits", "off",
-        ],
-    );
+    let sim = Sim::start(&folder, "--users 120 --seed 3 --speed 0 --limits off");
     let truth = Truth::read(&sim);
     let seed = truth.seed();
     let local = truth.local_id(&seed);
@@ -370,11 +360,7 @@ fn a_handle_that_turns_out_to_be_a_known_user_is_merged_with_it() {
         "{} id:{local} --until-idle --limits off --concurrency 8",
         plan.words()
     );
-    let output = folder
-        .crawl_command(&sim.address, &words)
-        .env("KITTIWAKE_MASTODON_TOKEN", TOKEN)
-        .output()
-        .expect("the binary runs");
+    let output = folder.crawl_with_token(&sim.address, &words, TOKEN);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     compare(&folder.path("t.db"), &truth, plan);
     assert_eq!(count(&folder, "SELECT count(*) FROM key_merges"), 1);
@@ -485,7 +471,7 @@ fn a_refusal_is_waited_out_even_where_no_budget_is_declared() {
     });
     let fixed = "--into t.db --until-idle --for 4s --robots profiles --quiet";
     let words = format!("crawl free.toml id:1 --host {} {fixed}", server.address);
-    let output = folder.run(&words.split(' ').collect::<Vec<_>>());
+    let output = folder.say(&words);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(
         server.calls().len() <= 5,
@@ -525,12 +511,7 @@ fn a_server_cannot_shut_a_budget_for_years() {
 #[test]
 fn another_spelling_of_a_host_is_no_second_allowance() {
     let folder = Folder::new();
-    let sim = Sim::start(
-        &folder,
-        &[
-            "--users", "400", "--seed", "3", "--speed", "0", "--limits", "strict",
-        ],
-    );
+    let sim = Sim::start(&folder, "--users 400 --seed 3 --speed 0 --limits strict");
     let seed = Truth::read(&sim).seed();
     // The first takes nearly the whole allowance of a window; the others would break the limit
     // as soon as they thought that they had one of their own.
@@ -544,7 +525,7 @@ fn another_spelling_of_a_host_is_no_second_allowance() {
             "crawl {name} {seed} --host {} --into {file} {fixed} {bound}",
             sim.address
         );
-        let output = folder.run(&words.split(' ').collect::<Vec<_>>());
+        let output = folder.say(&words);
         assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
     }
     assert!(sim.calls() >= 270);
