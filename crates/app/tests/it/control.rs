@@ -91,6 +91,10 @@ fn robots_are_paused_resumed_and_stopped_one_by_one() {
     crawl.wait_for_more("timeline");
     crawl.tell("pause t.db");
     crawl.is_silent("any");
+    let told = crawl.tell("resume t.db --robot statuses");
+    assert!(text(&told.stderr).contains("statuses goes on"));
+    crawl.wait_for_more("timeline");
+    crawl.is_silent("following");
     crawl.tell("resume t.db");
     crawl.wait_for_more("following");
     let told = crawl.tell("stop t.db --robot statuses");
