@@ -266,9 +266,11 @@ impl Shop {
                 let mut heard = heard(self.read(work, &url, &response)?, Some(status), bytes);
                 heard.seed_us = begun.elapsed().as_micros() as u32;
                 heard.raw = self.settings.keep_raw.then(|| response.body.to_vec());
-                heard.wait_until = self
-                    .hear_limits(work, &response, &heard.reading, &reports)
-                    .await?;
+                if home {
+                    heard.wait_until = self
+                        .hear_limits(work, &response, &heard.reading, &reports)
+                        .await?;
+                }
                 return Ok(Hearing::Answer(Box::new(heard)));
             };
             let target = if hops.len() < HOPS_MAX {

@@ -2,6 +2,7 @@
 
 use crate::control::Controls;
 use crate::exchange::{Done, Ending, Shop, exchange};
+use crate::open::IDLE;
 use crate::permits::{Permit, Taken};
 use crate::prepare::Begun;
 use crate::settings::{CrawlReport, End};
@@ -501,9 +502,12 @@ impl Scheduler {
             missed,
             ..
         } = work;
-        let at = Instant::now();
-        self.prepare(&lane, &robot, tasks, Begun { at, posts, missed })
-            .await?;
+        let begun = Begun {
+            posts,
+            missed,
+            ..Begun::at(Instant::now())
+        };
+        self.prepare(&lane, &robot, tasks, begun).await?;
         if let Some(queue) = self.ready.get_mut(&lane) {
             queue.rotate_right(1);
         }
@@ -543,13 +547,17 @@ impl Scheduler {
             lane,
             robot,
             mut tasks,
+            tries,
             ..
         } = work;
+        // What was tried as a whole for the last time is not tried as often in every part.
+        let begun = || Begun {
+            tries,
+            ..Begun::at(Instant::now())
+        };
         let second = tasks.split_off(tasks.len() / 2);
-        self.prepare(&lane, &robot, tasks, Begun::at(Instant::now()))
-            .await?;
-        self.prepare(&lane, &robot, second, Begun::at(Instant::now()))
-            .await
+        self.prepare(&lane, &robot, tasks, begun()).await?;
+        self.prepare(&lane, &robot, second, begun()).await
     }
 
     /// Waits for everything that was sent, so that nothing that was answered is thrown away.
@@ -567,7 +575,7 @@ impl Scheduler {
         let mut purse = self.shop.purse.lock().await;
         purse.close().await?;
         let reason = match &end {
-            End::Idle => "idle".to_owned(),
+            End::Idle => IDLE.to_owned(),
             End::Interrupted => "interrupted".to_owned(),
             End::Stopped => "stopped".to_owned(),
             End::Time => "time".to_owned(),

@@ -39,7 +39,10 @@ impl Shop {
             }
             Consequence::Stop => {
                 commit.outcomes = Self::outcomes(work, outcome, &heard.reading.reason);
-                return Ok((commit, Ending::AuthExpired(heard.reading.reason)));
+                let had_token = work.call.plan.send_credential;
+                let token = if had_token { "its token" } else { "no token" };
+                let reason = format!("{}, with {token}", heard.reading.reason);
+                return Ok((commit, Ending::AuthExpired(reason)));
             }
             _ if heard.host_down => {
                 commit.outcomes = Self::outcomes(work, outcome, &heard.reading.reason);
@@ -57,7 +60,8 @@ impl Shop {
         if work.tries + 1 < TRIES_MAX && names_itself(work, &heard.reading) {
             return Ok((commit, Ending::Retry(None)));
         }
-        if work.tasks.len() > 1 && !outcome.is_success() && !failed {
+        // One of them may be what the server stumbles over.
+        if work.tasks.len() > 1 && !outcome.is_success() {
             return Ok((commit, Ending::Split));
         }
         let ending = self.settle(work, heard, &mut commit).await?;

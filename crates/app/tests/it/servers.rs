@@ -2,11 +2,11 @@
 
 use crate::counterpart::{Call, Counterpart, account, reply};
 use crate::oracle::{ALL_ROBOTS, Plan, Truth};
-use crate::support::{Folder, Sim, open, rows, text};
+use crate::support::{Folder, Running, Sim, open, rows, text};
 use crate::truth::{TOKEN, compare};
 use std::collections::BTreeMap;
 use std::process::Output;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -316,6 +316,104 @@ fn a_batch_that_fails_as_a_whole_is_split_until_the_id_at_fault_is_alone() {
         1
     );
     assert_eq!(count(&folder, "SELECT count(*) FROM users"), 11);
+}
+
+/// A server that stumbles over one account of twelve, in whatever call it is asked for.
+fn stumbling_over_seven() -> Counterpart {
+    Counterpart::start(|call, stream| {
+        let parts = call.target.split(['?', '&']);
+        let ids: Vec<u64> = parts
+            .filter_map(|part| part.split('=').next_back()?.parse().ok())
+            .collect();
+        if ids.contains(&7) {
+            return reply(stream, "500 Internal Server Error", "", b"oops");
+        }
+        let accounts: Vec<String> = ids.iter().map(|id| account(*id)).collect();
+        let body = format!("[{}]", accounts.join(","));
+        reply(stream, "200 OK", "", body.as_bytes())
+    })
+}
+
+#[test]
+fn somebody_whom_the_server_stumbles_over_keeps_nobody_else_out() {
+    let server = stumbling_over_seven();
+    let folder = Folder::new();
+    let seeds: Vec<String> = (1..=12).map(|id| format!("id:{id}")).collect();
+    let words = format!("--limits off --robots profiles {}", seeds.join(" "));
+    let visited = |times: u32| {
+        let sql = format!("SELECT count(*) FROM frontier WHERE visits = {times}");
+        count(&folder, &sql)
+    };
+    let crawl = |ending: &str| {
+        let output = folder.crawl(&server.address, &format!("{words} {ending}"));
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    };
+    crawl("--until-idle");
+    assert_eq!((visited(0), visited(1)), (1, 11));
+    // Tried as a whole for as often as anything is, then in parts, once each.
+    assert!(server.calls().len() <= 12 + 2 * 12);
+    // Nor from another round.
+    crawl("--again");
+    assert_eq!((visited(0), visited(2)), (1, 11));
+}
+
+#[test]
+fn a_round_that_was_broken_off_is_completed_before_another_begins() {
+    let server = Counterpart::start(ordinary);
+    let folder = Folder::new();
+    for (ending, code, calls) in [("--calls 1", 3, 1), ("--again", 0, 4), ("--again", 0, 8)] {
+        let words = format!("id:1 --limits off --robots relations,profiles,statuses {ending}");
+        let output = folder.crawl(&server.address, &words);
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+        assert_eq!(server.calls().len(), calls, "after {ending}");
+    }
+}
+
+#[test]
+fn a_token_of_blanks_is_no_token() {
+    let server = Counterpart::start(ordinary);
+    let folder = Folder::new();
+    let words = "id:1 --until-idle --limits off --robots profiles";
+    let output = folder.crawl_with_token(&server.address, words, "  ");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let calls = server.calls();
+    let headers = calls.iter().flat_map(|call| &call.headers);
+    let sent = headers
+        .filter(|header| header.to_lowercase().starts_with("authorization"))
+        .count();
+    assert_eq!((calls.len(), sent), (1, 0));
+}
+
+#[test]
+fn a_robot_that_is_paused_holds_up_no_lookup_that_others_wait_for() {
+    let may_answer = Arc::new(AtomicBool::new(false));
+    let answers = Arc::clone(&may_answer);
+    let server = Counterpart::start(move |call, stream| {
+        while call.target.contains("/following") && !answers.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if call.target.contains("/lookup") {
+            return reply(stream, "200 OK", "", account(2).as_bytes());
+        }
+        ordinary(call, stream)
+    });
+    let folder = Folder::new();
+    // While the first list is on its way, the robot of lists has the lookup of the other at hand.
+    let words = "id:1 u2 --until-idle --limits off --concurrency 1 --robots relations,statuses";
+    let _crawl = Running::start(&mut folder.crawl_command(&server.address, words));
+    let comes = |part: &str| {
+        let started = Instant::now();
+        while !server.calls().iter().any(|it| it.target.contains(part)) {
+            assert!(started.elapsed() < Duration::from_mins(1), "no {part}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    comes("/accounts/1/following");
+    let told = folder.say("pause t.db --robot relations");
+    assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
+    may_answer.store(true, Ordering::Relaxed);
+    comes("/lookup");
+    comes("/accounts/2/statuses");
 }
 
 #[test]
