@@ -158,13 +158,7 @@ impl Purse {
 
     /// Until when these budgets are known to give nothing.
     pub(crate) fn shut(&self, budgets: &[BudgetId]) -> Option<(LimitTime, Name)> {
-        let now = self.clock.limit();
-        let pockets = budgets.iter().filter_map(|id| self.pockets.get(id));
-        let shut = pockets.filter_map(|pocket| {
-            let until = pocket.shut_at(now)?;
-            Some((until, pocket.rule.name.clone()))
-        });
-        shut.max()
+        self.closed_now(budgets, self.clock.limit())
     }
 
     /// Every budget in its current window, for those who watch.

@@ -10,7 +10,7 @@ use crate::trouble::{HostHealth, Returned};
 use crate::work::Work;
 use crate::{EngineError, Progress};
 use kittiwake_frontier::{Back, Frontier, Place};
-use kittiwake_model::{Commit, CommitReport, Key, Name, RunEnd, RunUpdate, WorldTime};
+use kittiwake_model::{Commit, CommitReport, Key, LimitTime, Name, RunEnd, RunUpdate, WorldTime};
 use kittiwake_store::DueQuestion;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -266,6 +266,7 @@ impl Scheduler {
         let shop = Arc::clone(&self.shop);
         let mut purse = shop.purse.lock().await;
         let now = shop.clock.real();
+        let mut shut: Option<(LimitTime, Name)> = None;
         for lane in self.lanes_in_turn() {
             let Some(queue) = self.ready.get_mut(&lane) else {
                 continue;
@@ -276,22 +277,27 @@ impl Scheduler {
                 if !self.controls.lets_run(&work.robot) {
                     break;
                 }
-                if work.not_before > now || purse.shut(&work.call.budgets).is_some() {
-                    place += 1;
+                place += 1;
+                if work.not_before > now {
                     continue;
                 }
-                match purse.take(&work.call.budgets).await? {
-                    Taken::Permit(permit) => {
-                        self.served = Some(lane);
-                        return Ok(queue.remove(place).map(|work| (work, permit)));
-                    }
-                    Taken::Wait { until, budget } => {
-                        self.progress
-                            .update(|shown| shown.paused_until = Some((until, budget.to_string())));
-                        place += 1;
-                    }
-                }
+                let wait = match purse.shut(&work.call.budgets) {
+                    Some(wait) => wait,
+                    None => match purse.take(&work.call.budgets).await? {
+                        Taken::Permit(permit) => {
+                            self.served = Some(lane);
+                            return Ok(queue.remove(place - 1).map(|work| (work, permit)));
+                        }
+                        Taken::Wait { until, budget } => (until, budget),
+                    },
+                };
+                shut = shut.into_iter().chain([wait]).min();
             }
+        }
+        // An answer that is still to come may make room.
+        if let Some((until, budget)) = shut.filter(|_| self.in_flight.is_empty()) {
+            self.progress
+                .update(|shown| shown.paused_until = Some((until, budget.to_string())));
         }
         Ok(None)
     }
