@@ -88,15 +88,16 @@ impl Scheduler {
         }
         self.controls.looked = Some(Instant::now());
         let controls = self.shop.store.controls(self.controls.last).await?;
-        if controls.is_empty() {
-            return Ok(());
-        }
         for control in &controls {
             if self.controls.take(control) {
                 self.ended.get_or_insert(End::Stopped);
             }
         }
+        // Also later: what was in flight may have to be asked for again.
         self.drop_held_back();
+        if controls.is_empty() {
+            return Ok(());
+        }
         self.acknowledge_controls(&controls).await?;
         self.show_controls();
         Ok(())
@@ -116,6 +117,9 @@ impl Scheduler {
     /// that others wait for is not theirs to hold up, even if they are only paused.
     fn drop_held_back(&mut self) {
         let controls = &self.controls;
+        if controls.paused.is_empty() && controls.stopped.is_empty() {
+            return;
+        }
         let mut dropped = Vec::new();
         for queue in self.ready.values_mut() {
             let is_dropped = |work: &Work| {

@@ -384,36 +384,78 @@ fn a_token_of_blanks_is_no_token() {
     assert_eq!((calls.len(), sent), (1, 0));
 }
 
-#[test]
-fn a_robot_that_is_paused_holds_up_no_lookup_that_others_wait_for() {
-    let may_answer = Arc::new(AtomicBool::new(false));
-    let answers = Arc::clone(&may_answer);
-    let server = Counterpart::start(move |call, stream| {
-        while call.target.contains("/following") && !answers.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        if call.target.contains("/lookup") {
-            return reply(stream, "200 OK", "", account(2).as_bytes());
-        }
-        ordinary(call, stream)
-    });
-    let folder = Folder::new();
-    // While the first list is on its way, the robot of lists has the lookup of the other at hand.
-    let words = "id:1 u2 --until-idle --limits off --concurrency 1 --robots relations,statuses";
-    let _crawl = Running::start(&mut folder.crawl_command(&server.address, words));
-    let comes = |part: &str| {
+/// A crawl whose first list is on its way until the test lets it be answered.
+struct HeldList {
+    folder: Folder,
+    server: Counterpart,
+    crawl: Running,
+    may_answer: Arc<AtomicBool>,
+}
+
+impl HeldList {
+    fn start() -> Self {
+        let may_answer = Arc::new(AtomicBool::new(false));
+        let answers = Arc::clone(&may_answer);
+        let server = Counterpart::start(move |call, stream| {
+            while call.target.contains("/following") && !answers.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            if call.target.contains("/lookup") {
+                return reply(stream, "200 OK", "", account(2).as_bytes());
+            }
+            ordinary(call, stream)
+        });
+        let folder = Folder::new();
+        // One call at a time: the robot of lists has the lookup of the second user at hand.
+        let words = "id:1 u2 --until-idle --limits off --concurrency 1 --robots relations,statuses";
+        let crawl = Running::start(&mut folder.crawl_command(&server.address, words));
+        let held = Self {
+            folder,
+            server,
+            crawl,
+            may_answer,
+        };
+        held.waits_for("/accounts/1/following");
+        held
+    }
+
+    fn waits_for(&self, part: &str) {
         let started = Instant::now();
-        while !server.calls().iter().any(|it| it.target.contains(part)) {
+        let is_there = || {
+            let calls = self.server.calls();
+            calls.iter().any(|call| call.target.contains(part))
+        };
+        while !is_there() {
             assert!(started.elapsed() < Duration::from_mins(1), "no {part}");
             std::thread::sleep(Duration::from_millis(5));
         }
-    };
-    comes("/accounts/1/following");
-    let told = folder.say("pause t.db --robot relations");
-    assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
-    may_answer.store(true, Ordering::Relaxed);
-    comes("/lookup");
-    comes("/accounts/2/statuses");
+    }
+
+    /// Says something to the crawl, then lets the list be answered.
+    fn say(&self, words: &str) {
+        let told = self.folder.say(words);
+        assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
+        self.may_answer.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_robot_that_is_paused_holds_up_no_lookup_that_others_wait_for() {
+    let held = HeldList::start();
+    held.say("pause t.db --robot relations");
+    held.waits_for("/lookup");
+    held.waits_for("/accounts/2/statuses");
+}
+
+#[test]
+fn a_robot_that_is_stopped_in_the_middle_of_a_visit_keeps_no_crawl_from_its_end() {
+    let mut held = HeldList::start();
+    held.say("stop t.db --robot relations");
+    assert_eq!(held.crawl.wait(), Some(0));
+    held.waits_for("/accounts/2/statuses");
+    let calls = held.server.calls();
+    let is_second_list = |call: &&Call| call.target.contains("/followers");
+    assert_eq!(calls.iter().filter(is_second_list).count(), 0);
 }
 
 #[test]
