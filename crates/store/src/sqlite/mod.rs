@@ -245,7 +245,10 @@ impl Store for SqliteStore {
 
 impl crate::suite::Inspect for SqliteStore {
     fn select(&self, sql: String) -> StoreFuture<'_, crate::suite::TextRows> {
-        Box::pin(self.select_text(sql))
+        Box::pin(async move {
+            self.request(writer::Request::CatchUp).await?;
+            self.select_text(sql).await
+        })
     }
 
     fn limit_steps(&self, steps: usize) -> StoreFuture<'_, ()> {

@@ -130,8 +130,11 @@ impl Work<'_, '_> {
             places.left = places.moving.sorted();
             places.moving_until = places.next_row - 1;
         }
-        let stretch = places.left.len().saturating_sub(STRETCH);
-        let stretch = places.left.split_off(stretch);
+        // So many are left only where the program has ended again and again before all were moved.
+        let is_behind = places.left.len() > 2 * YOUNG_MAX;
+        let stretch = if is_behind { usize::MAX } else { STRETCH };
+        let begin = places.left.len().saturating_sub(stretch);
+        let stretch = places.left.split_off(begin);
         for (hash, row) in stretch.into_iter().rev() {
             self.execute_held(Held::InsertPlace, [hash, row])?;
         }

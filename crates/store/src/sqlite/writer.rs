@@ -35,6 +35,8 @@ pub(super) enum Request {
     LimitPages(u32, oneshot::Sender<Result<(), StoreError>>),
     /// The most steps that one transaction may take.
     LimitSteps(usize, oneshot::Sender<Result<(), StoreError>>),
+    /// That nothing is put off any longer.
+    CatchUp(oneshot::Sender<Result<(), StoreError>>),
 }
 
 /// What one caller wants to have written.
@@ -110,13 +112,18 @@ impl<'c> Writer<'c> {
                         self.steps_max = steps;
                         let _ = answer.send(Ok(()));
                     }
+                    Request::CatchUp(answer) => {
+                        self.catch_up();
+                        let _ = answer.send(Ok(()));
+                    }
                 }
                 if rows < GROUP_ROWS_MAX {
                     next = requests.try_recv().ok();
                 }
             }
             if !group.is_empty() {
-                let is_pressed = group.len() > 1;
+                // In the crate's own tests everything that can be put off is.
+                let is_pressed = group.len() > 1 || cfg!(test);
                 self.serve(group, is_pressed);
                 self.checkpoints.committed(self.connection, rows);
             }
@@ -294,6 +301,7 @@ pub(super) fn now_us() -> i64 {
 mod tests {
     use super::super::migrate::{MIGRATIONS, migrate};
     use super::*;
+    use kittiwake_model::{Alias, Group, Identity, Object, Standing, Table, Value};
 
     fn connection() -> Connection {
         let mut connection = Connection::open_in_memory().unwrap();
@@ -320,6 +328,99 @@ mod tests {
         };
         let marks = Vec::new();
         writer.write(&[vec![Marked { commit, marks }]], false)
+    }
+
+    /// A commit at a time with users who are called so.
+    fn tell(writer: &mut Writer<'_>, at_us: i64, names: &[String]) {
+        let user = |name: &String| Object {
+            table: Table::Users,
+            identity: Identity {
+                network: "mastodon".into(),
+                kind: "user".into(),
+                canonical: Some(format!("https://sea.example/{name}")),
+                aliases: vec![Alias {
+                    name: "handle".into(),
+                    id: name.clone(),
+                    host: String::new(),
+                    movable: true,
+                }],
+            },
+            known_as: None,
+            standing: Standing::Present,
+            groups: vec![Group {
+                name: "card".into(),
+                fields: vec![("display_name".into(), Value::Text(name.clone()))],
+            }],
+        };
+        let commit = Commit {
+            at: kittiwake_model::WorldTime(at_us),
+            objects: names.iter().map(user).collect(),
+            ..Commit::default()
+        };
+        let marks = writer.memory.familiar.marker.marks(&commit);
+        let group = [vec![Marked { commit, marks }]];
+        writer.write(&group, true).unwrap();
+    }
+
+    fn text(connection: &Connection, sql: &str) -> String {
+        connection.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    const TIMES: &str = "SELECT observed || (SELECT max(last_seen_us) FROM ids) FROM users";
+
+    #[test]
+    fn a_kill_loses_no_time_that_was_put_off() {
+        let connection = connection();
+        let names = [String::from("ada")];
+        let mut killed = writer(&connection);
+        tell(&mut killed, 10, &names);
+        tell(&mut killed, 20, &names);
+        tell(&mut killed, 30, &names);
+        drop(killed);
+        assert_eq!(text(&connection, TIMES), r#"{"card":[10,0,1]}10"#);
+        // Whoever opens the file knows of them: an older answer changes nothing.
+        let mut next = writer(&connection);
+        tell(&mut next, 25, &names);
+        drop(next);
+        let mut last = writer(&connection);
+        last.catch_up();
+        assert_eq!(text(&connection, TIMES), r#"{"card":[30,0,1]}30"#);
+        let left = text(&connection, "SELECT count(*) || '' FROM put_off");
+        assert_eq!(left, "0");
+    }
+
+    #[test]
+    fn a_failure_loses_no_time_that_was_put_off() {
+        let connection = connection();
+        let names = [String::from("ada")];
+        let mut writer = writer(&connection);
+        tell(&mut writer, 10, &names);
+        tell(&mut writer, 20, &names);
+        writer
+            .connection
+            .execute_batch("ALTER TABLE runs RENAME TO away")
+            .unwrap();
+        assert!(commit(&mut writer).is_err());
+        writer.catch_up();
+        assert_eq!(text(&connection, TIMES), r#"{"card":[20,0,1]}20"#);
+    }
+
+    #[test]
+    fn ids_are_found_again_whenever_the_program_ends() {
+        let connection = connection();
+        let names: Vec<String> = (0..60).map(|number| format!("user{number}")).collect();
+        for (place, chunk) in names.chunks(3).enumerate() {
+            // Killed after every transaction, often in the middle of a stretch.
+            tell(&mut writer(&connection), 10 + place as i64, chunk);
+            tell(&mut writer(&connection), 10 + place as i64, &names[..place]);
+        }
+        let found = "SELECT count(DISTINCT key) || ' ' || count(*) FROM ids";
+        assert_eq!(text(&connection, found), "60 120");
+        let moved = text(&connection, "SELECT count(*) || '' FROM id_places");
+        assert!(
+            (60..=120).contains(&moved.parse::<i32>().unwrap()),
+            "{moved}"
+        );
     }
 
     #[test]
