@@ -1,8 +1,8 @@
 //! Moving the write-ahead log into the file, beside the writer.
 //!
 //! SQLite lets the writer do it when the log has grown long; all callers then wait for the disk. A
-//! thread of its own does it here while the writer goes on. What the writer appends in the meantime
-//! is little, and it moves that itself, because a log begins anew only when nothing is left in it.
+//! thread of its own does it here while the writer goes on. A log begins anew only when nothing is
+//! left in it, so now and then the writer moves the little itself that it appended in the meantime.
 
 use rusqlite::Connection;
 use std::sync::Arc;
@@ -11,6 +11,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 /// Rows after which the log is moved: about 20 MB of it.
 const ROWS: usize = 25_000;
+/// How often it is moved beside the writer before the writer moves the rest.
+const TIMES: u32 = 6;
 
 /// The writer's side.
 #[derive(Debug)]
@@ -18,6 +20,7 @@ pub(super) struct Checkpoints {
     asks: SyncSender<()>,
     is_done: Arc<AtomicBool>,
     rows: usize,
+    times: u32,
 }
 
 /// The side of the thread that moves.
@@ -34,6 +37,7 @@ pub(super) fn pair() -> (Checkpoints, Mover) {
         asks,
         is_done: Arc::clone(&is_done),
         rows: 0,
+        times: 0,
     };
     (checkpoints, Mover { asked, is_done })
 }
@@ -53,7 +57,11 @@ impl Checkpoints {
     /// To be called after each transaction.
     pub(super) fn committed(&mut self, connection: &Connection, rows: usize) {
         if self.is_done.swap(false, Ordering::Acquire) {
-            move_log(connection);
+            self.times += 1;
+            if self.times >= TIMES {
+                self.times = 0;
+                move_log(connection);
+            }
         }
         self.rows += rows;
         if self.rows < ROWS {

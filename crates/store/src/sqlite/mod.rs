@@ -22,6 +22,7 @@ pub(crate) mod ledger_thread;
 mod links;
 mod merge_keys;
 mod migrate;
+mod numbers;
 mod objects;
 mod open;
 mod places;

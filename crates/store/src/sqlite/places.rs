@@ -7,16 +7,16 @@
 //! page of the table is then written once for many rows. `rules` says up to which row all have been
 //! moved; whoever opens the file reads the rows beyond it.
 
+use super::numbers::NumberMap;
 use super::statements::Held;
 use super::work::Work;
 use crate::{StoreError, StoreErrorKind};
 use rusqlite::{Connection, OptionalExtension as _};
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Newest rows after which they begin to be moved: about 3 MB.
-const YOUNG_MAX: usize = if cfg!(test) { 8 } else { 1 << 16 };
+/// Newest rows after which they begin to be moved: about 1 MB.
+const YOUNG_MAX: usize = if cfg!(test) { 8 } else { 1 << 15 };
 /// Rows that one transaction moves.
 const STRETCH: usize = if cfg!(test) { 5 } else { 4_096 };
 
@@ -26,7 +26,7 @@ const MOVED: &str = "id_places";
 /// Rows by hash. Nearly every hash has one row; further ones are kept apart.
 #[derive(Debug, Default)]
 struct Rows {
-    first: HashMap<i64, i64>,
+    first: NumberMap<i64, i64>,
     further: Vec<(i64, i64)>,
 }
 
