@@ -241,7 +241,7 @@ impl Shop {
         let mut state = State::from_bytes(row.state.clone())
             .map_err(|error| EngineError::Broken(error.to_string()))?;
         self.policy
-            .observe(&mut shared, &mut state, &Visit { at, posts });
+            .observe(&mut shared, &mut state, &Visit::complete(at, posts));
         let due = self.policy.due(&shared, &state, 0.0, at);
         let due = due.max(self.rested(&row.robot, at)?);
         let visits = row.visits.saturating_add(1);
