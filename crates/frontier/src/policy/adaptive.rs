@@ -4,7 +4,7 @@ mod memory;
 
 use super::rhythm::HOURS;
 use super::shared::{FEATURES, WEIGHTS_FIRST};
-use super::{Facts, HOUR_US, Policy, Shared, State, Visit, days_between, tag};
+use super::{DAY_US, Facts, HOUR_US, Policy, Shared, State, Visit, days_between, tag};
 use kittiwake_model::WorldTime;
 use memory::{BURST_DAYS, Memory};
 
@@ -144,6 +144,60 @@ impl Adaptive {
             + self.objective.loss_days * self.page * self.overflow(&belief.memory, expected)
     }
 
+    /// The first hour at which a visit is worth the price. Worth rises and falls with the day, so
+    /// that hours are tried one by one, from the earliest day on at which it can be.
+    fn first_hour_worth(
+        &self,
+        shared: &Shared,
+        belief: &Belief,
+        price: f64,
+        now: WorldTime,
+    ) -> WorldTime {
+        const HOURS_MAX: usize = 14 * HOURS;
+        let base = belief.base(shared);
+        let exponent = self.tune(5);
+        let ahead: [f64; HOURS] = std::array::from_fn(|hour| {
+            let next = (0..3)
+                .map(|step| belief.hours[(hour + step) % HOURS])
+                .sum::<f32>()
+                / 3.0;
+            f64::from(next).max(0.02).powf(exponent)
+        });
+        let quietest = ahead.iter().copied().fold(f64::INFINITY, f64::min);
+        let from = now.max(belief.since);
+        let expected = belief.expected(shared, from);
+        let needed = (2.0 * base.powf(self.objective.patience) * quietest * price)
+            .sqrt()
+            .min(self.page);
+        // Twice the usual pace is the quickest that a day can be.
+        let skipped_days = ((needed - expected) / base / 2.0 - 1.0)
+            .clamp(0.0, 4_000.0)
+            .floor();
+        let start_us = from.plus_us(skipped_days as i64 * DAY_US).micros();
+        let mut at = WorldTime(
+            start_us
+                .div_euclid(HOUR_US)
+                .saturating_add(1)
+                .saturating_mul(HOUR_US),
+        );
+        let mut expected = belief.expected(shared, at);
+        let mut hour = super::rhythm::hour_of_week(at);
+        let q = self.objective.patience;
+        let forward = base.powf(q);
+        for _ in 0..HOURS_MAX {
+            let waiting = expected.min(self.page);
+            let worth = waiting * waiting / (2.0 * forward * ahead[hour % HOURS].powf(q))
+                + self.objective.loss_days * self.page * self.overflow(&belief.memory, expected);
+            if worth >= price {
+                return at;
+            }
+            expected += base * f64::from(shared.week.weight_of(&belief.hours, hour)) / HOURS as f64;
+            hour = (hour + 1) % super::rhythm::WEEK_HOURS;
+            at = at.plus_us(HOUR_US);
+        }
+        at
+    }
+
     /// The probability that more than a page waits, when `expected` do: a gamma tail.
     fn overflow(&self, memory: &Memory, expected: f64) -> f64 {
         if expected <= self.page / 50.0 {
@@ -247,8 +301,10 @@ impl Policy for Adaptive {
 
     fn due(&self, shared: &Shared, state: &State, price: f64, now: WorldTime) -> WorldTime {
         let belief = self.belief(shared, state, now);
-        let since = belief.since;
-        super::crossing(price, since, now, |at| self.worth(shared, &belief, at))
+        if self.worth(shared, &belief, now) >= price {
+            return now.max(belief.since.plus_us(1));
+        }
+        self.first_hour_worth(shared, &belief, price, now)
     }
 
     fn epoch(&self, shared: &mut Shared, _now: WorldTime) {
