@@ -6,6 +6,7 @@
 //! Does not know: stores, sockets, networks or threads. The frontier here is the near future of the
 //! store's table; it may be thrown away at any time.
 
+pub mod classify;
 pub mod market;
 pub mod order;
 pub mod policy;
@@ -13,6 +14,7 @@ mod queue;
 pub mod random;
 pub mod replay;
 
+pub use classify::Class;
 pub use order::{Place, SortedIndex};
 pub use policy::{Policy, RoundRobin, Shared, State, Visit};
 pub use queue::{Back, Frontier, Lease, Wanted};

@@ -18,6 +18,7 @@ mod oracle;
 mod revisits;
 mod servers;
 mod settings;
+mod simulate;
 mod support;
 mod truth;
 mod tutorial;

@@ -70,10 +70,14 @@ impl Policy for BreadthFirst {
         state.visited().map_or(now, |at| at.plus_us(1)).max(now)
     }
 
-    fn round(&self, states: &[State], _random: &mut crate::random::Random) -> Option<Vec<u32>> {
+    fn plans_rounds(&self) -> bool {
+        true
+    }
+
+    fn round(&self, states: &[State], _random: &mut crate::random::Random) -> Vec<u32> {
         let mut order: Vec<u32> = (0..states.len() as u32).collect();
         order.sort_by_key(|subject| Turn::read(&states[*subject as usize]).depth);
-        Some(order)
+        order
     }
 }
 
@@ -96,7 +100,7 @@ mod tests {
     fn the_nearer_to_a_seed_the_sooner() {
         let states = met(&[2, 0, 1, 0, 1]);
         let order = BreadthFirst.round(&states, &mut Random::new(1));
-        assert_eq!(order, Some(vec![1, 3, 2, 4, 0]));
+        assert_eq!(order, [1, 3, 2, 4, 0]);
         let shared = Shared::default();
         let index = |state| BreadthFirst.index(&shared, state, WorldTime(9));
         assert!(index(&states[1]) > index(&states[2]));

@@ -139,14 +139,26 @@ pub trait Policy: Send + Sync + std::fmt::Debug {
     /// Re-estimates what is known of the population; called every few hours of world time.
     fn epoch(&self, _shared: &mut Shared, _now: WorldTime) {}
 
-    /// The order of the next round, for policies that plan rounds; the others have none.
-    fn round(&self, _states: &[State], _random: &mut Random) -> Option<Vec<u32>> {
-        None
+    /// Whether it plans whole rounds, in which everybody is visited once.
+    fn plans_rounds(&self) -> bool {
+        false
     }
 
-    /// Whether another page is worth a call at this price, now that `state` has taken in a full
-    /// one that left `unseen_days` uncovered.
-    fn wants_more(&self, _shared: &Shared, _state: &State, _unseen_days: f64, _price: f64) -> bool {
+    /// The order of the next round, for policies that plan them.
+    fn round(&self, states: &[State], _random: &mut Random) -> Vec<u32> {
+        (0..states.len() as u32).collect()
+    }
+
+    /// Whether another page is worth a call at this price, when a visit to somebody in this state
+    /// (before the visit) has brought full pages that left `unseen_days` uncovered.
+    fn wants_more(
+        &self,
+        _shared: &Shared,
+        _state: &State,
+        _visit: &Visit<'_>,
+        _unseen_days: f64,
+        _price: f64,
+    ) -> bool {
         false
     }
 }

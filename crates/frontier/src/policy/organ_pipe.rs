@@ -94,7 +94,11 @@ impl Policy for OrganPipe {
         state.visited().map_or(now, |at| at.plus_us(1)).max(now)
     }
 
-    fn round(&self, states: &[State], _random: &mut Random) -> Option<Vec<u32>> {
+    fn plans_rounds(&self) -> bool {
+        true
+    }
+
+    fn round(&self, states: &[State], _random: &mut Random) -> Vec<u32> {
         let mut rated: Vec<(f64, u32)> = states
             .iter()
             .zip(0_u32..)
@@ -102,7 +106,7 @@ impl Policy for OrganPipe {
             .collect();
         rated.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         let ascending: Vec<u32> = rated.into_iter().map(|(_, subject)| subject).collect();
-        Some(order(&ascending))
+        order(&ascending)
     }
 }
 

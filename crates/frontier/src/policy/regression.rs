@@ -42,21 +42,20 @@ impl<const N: usize> Regression<N> {
         }
     }
 
-    /// The best weights, held near `prior` by `strength` where little was observed. None is
-    /// negative if `is_positive`.
-    pub(super) fn solve(&self, prior: &[f64; N], strength: f64, is_positive: bool) -> [f64; N] {
+    /// The best weights, held near `prior` as if that had been observed `held` times. None is negative
+    /// if `is_positive`.
+    pub(super) fn solve(&self, prior: &[f64; N], held: f64, is_positive: bool) -> [f64; N] {
         const SWEEPS: usize = 300;
         let mut weights = *prior;
         for _ in 0..SWEEPS {
             let mut change: f64 = 0.0;
             for row in 0..N {
-                let ridge = strength * (1.0 + self.products[row][row]) / 100.0;
                 let others: f64 = (0..N)
                     .filter(|column| *column != row)
                     .map(|column| self.products[row][column] * weights[column])
                     .sum();
-                let best = (self.targets[row] - others + ridge * prior[row])
-                    / (self.products[row][row] + ridge);
+                let best = (self.targets[row] - others + held * prior[row])
+                    / (self.products[row][row] + held);
                 let best = if is_positive { best.max(0.0) } else { best };
                 change = change.max((best - weights[row]).abs());
                 weights[row] = best;

@@ -56,20 +56,23 @@ pub(super) struct Week {
 
 impl Default for Week {
     fn default() -> Self {
-        Self::new([1.0; WEEK_HOURS], &[1.0; HOURS])
+        Self::new(&[1.0; WEEK_HOURS], &[1.0; HOURS])
     }
 }
 
 impl Week {
     /// From factors by hour of the week, with the population's own day (of mean 1).
-    pub(super) fn new(factors: [f32; WEEK_HOURS], day: &[f32; HOURS]) -> Self {
+    pub(super) fn new(factors: &[f32; WEEK_HOURS], day: &[f32; HOURS]) -> Self {
         let mut days = [0.0; 8];
         for index in 0..7 {
             let hours = &factors[index * HOURS..][..HOURS];
             let sum: f32 = hours.iter().zip(day).map(|(one, other)| one * other).sum();
             days[index + 1] = days[index] + sum / HOURS as f32;
         }
-        Self { factors, days }
+        Self {
+            factors: *factors,
+            days,
+        }
     }
 
     /// What the time between two instants weighs for a day like `hours` (of mean 1), in days. Whole
@@ -144,7 +147,7 @@ mod tests {
     fn whole_days_weigh_what_their_hours_do() {
         let factors: [f32; WEEK_HOURS] = std::array::from_fn(|hour| 0.5 + (hour / 24) as f32 / 6.0);
         let day: [f32; HOURS] = std::array::from_fn(|hour| if hour < 12 { 0.5 } else { 1.5 });
-        let week = Week::new(factors, &day);
+        let week = Week::new(&factors, &day);
         for (from, to) in [(3, 9), (3, 30), (3, 60), (-200, 500), (30, 400), (24, 72)] {
             let hourly: f64 = (from..to)
                 .map(|hour| {

@@ -1,7 +1,6 @@
 //! Round robin: a circular queue. Whoever was visited longest ago is next.
 
 use super::{Policy, Shared, State, Visit, tag};
-use crate::random::Random;
 use kittiwake_model::WorldTime;
 
 /// The circular queue of MBCrawler's robots: a visited subject goes to the end of the queue.
@@ -33,8 +32,8 @@ impl Policy for RoundRobin {
     }
 
     /// Everybody in the order in which they were met, round after round.
-    fn round(&self, states: &[State], _random: &mut Random) -> Option<Vec<u32>> {
-        Some((0..states.len() as u32).collect())
+    fn plans_rounds(&self) -> bool {
+        true
     }
 }
 

@@ -50,7 +50,7 @@ impl Default for Shared {
             forecast: Regression::default(),
             weights: WEIGHTS_FIRST,
             cards: Regression::default(),
-            card_weights: [0.0; CARD_FEATURES],
+            card_weights: super::adaptive::CARD_WEIGHTS_FIRST,
         }
     }
 }
@@ -106,7 +106,7 @@ impl Shared {
             let usual = by_hour[hour % HOURS] / 7.0;
             ((self.week_counts[hour] + EVEN_WEEK_POSTS) / (usual + EVEN_WEEK_POSTS)) as f32
         });
-        self.week = Week::new(factors, &self.day);
+        self.week = Week::new(&factors, &self.day);
         for count in &mut self.week_counts {
             *count *= KEPT;
         }

@@ -33,10 +33,14 @@ impl Policy for Uniform {
         state.visited().map_or(now, |at| at.plus_us(1)).max(now)
     }
 
-    fn round(&self, states: &[State], random: &mut Random) -> Option<Vec<u32>> {
+    fn plans_rounds(&self) -> bool {
+        true
+    }
+
+    fn round(&self, states: &[State], random: &mut Random) -> Vec<u32> {
         let mut order: Vec<u32> = (0..states.len() as u32).collect();
         random.shuffle(&mut order);
-        Some(order)
+        order
     }
 }
 
@@ -49,7 +53,7 @@ mod tests {
         let states = vec![State::default(); 30];
         let mut random = Random::new(5);
         let mut rounds: Vec<Vec<u32>> = (0..2)
-            .map(|_| Uniform.round(&states, &mut random).unwrap())
+            .map(|_| Uniform.round(&states, &mut random))
             .collect();
         assert_ne!(rounds[0], rounds[1]);
         for round in &mut rounds {

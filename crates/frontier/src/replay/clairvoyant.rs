@@ -9,7 +9,7 @@ impl Replay<'_> {
     pub(super) fn foresee(&self, now: WorldTime, batch: usize, is_patient: bool) -> Vec<u32> {
         best(self.order.len(), batch, |subject| {
             let source = &self.trace.subjects[self.order[subject as usize] as usize];
-            let unseen = &source.posts[self.seen[subject as usize] as usize..];
+            let unseen = &source.posts[self.seen[subject as usize]..];
             if unseen.first().is_none_or(|post| *post > now) {
                 return 0.0;
             }

@@ -81,29 +81,36 @@ impl Measure {
         }
     }
 
-    /// Delays in seconds, sorted; those that were not collected yet count with their age.
-    pub(super) fn delays_s(&mut self) -> Vec<f64> {
-        self.delays_us.sort_unstable();
-        let delays = self.delays_us.iter();
-        delays.map(|delay_us| *delay_us as f64 / 1e6).collect()
+    /// How much of all posts was collected within so many seconds: from a minute to a hundred days.
+    pub(super) fn distribution(&self) -> Vec<(f64, f64)> {
+        const POINTS: u32 = 60;
+        const FROM_S: f64 = 60.0;
+        const TO_S: f64 = 100.0 * 86_400.0;
+        let ratio = TO_S / FROM_S;
+        let points =
+            (0..=POINTS).map(|point| FROM_S * ratio.powf(f64::from(point) / f64::from(POINTS)));
+        points
+            .map(|delay_s| (delay_s, self.within((delay_s * 1e6) as i64)))
+            .collect()
+    }
+
+    fn within(&self, limit_us: i64) -> f64 {
+        let count = self.delays_us.partition_point(|delay| *delay <= limit_us);
+        count as f64 / self.posts.max(1) as f64
     }
 
     pub(super) fn figures(&mut self) -> Figures {
         self.delays_us.sort_unstable();
         let sum_us: f64 = self.delays_us.iter().map(|delay| *delay as f64).sum();
         let counted = self.delays_us.len().max(1) as f64;
-        let within = |limit_us: i64| {
-            let count = self.delays_us.partition_point(|delay| *delay <= limit_us);
-            count as f64 / self.posts.max(1) as f64
-        };
         Figures {
             posts: self.posts,
             lost: self.lost,
             mean_delay_s: sum_us / counted / 1e6,
             median_delay_s: self.quantile_s(0.5),
             p95_delay_s: self.quantile_s(0.95),
-            within_1h: within(DAY_US / 24),
-            within_24h: within(DAY_US),
+            within_1h: self.within(DAY_US / 24),
+            within_24h: self.within(DAY_US),
             waiting_mean: self.waiting_us / self.end.since_us(self.from).max(1) as f64,
         }
     }

@@ -7,16 +7,24 @@
 
 mod clairvoyant;
 mod measure;
+mod papers;
+mod population;
+mod report;
 mod trace;
 
 pub use measure::Figures;
+pub use papers::{
+    Mispredictions, OneVisit, UnbudgetedHash, mispredictions, one_visit, unbudgeted_hash,
+};
+pub use report::{ClassReport, Observed, Report};
 pub use trace::{Subject, Trace, TraceError};
 
 use crate::market::{Market, Worth};
-use crate::policy::{DAY_US, Facts, HOUR_US, Policy, Shared, State, Visit};
+use crate::policy::{DAY_US, Facts, HOUR_US, Policy, Visit, days_between};
 use crate::random::Random;
 use kittiwake_model::WorldTime;
-use measure::Measure;
+use population::Population;
+use report::Measures;
 
 /// A population is re-estimated this often.
 const EPOCH_US: i64 = 6 * HOUR_US;
@@ -26,6 +34,8 @@ const BATCH_US: f64 = 30.0 * 60e6;
 const BATCH_PART: usize = 256;
 /// More calls than this are not replayed: a slip in the budget, or a trace over a thousand years.
 const CALLS_MAX: f64 = 2e9;
+/// Progress is told after so many batches.
+const PROGRESS_BATCHES: u64 = 1_024;
 
 /// How subjects are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,6 +56,30 @@ pub struct Experiment {
     pub warm_up_days: f64,
     pub seed: u64,
     pub choice: Choice,
+    /// Nobody waits longer for a visit, as far as calls suffice.
+    pub longest_span_days: Option<f64>,
+    /// How much a subject's posts weigh, in the order of the trace's subjects; all alike if empty.
+    pub weights: Vec<f64>,
+    /// What cards tell of each, in the order of the trace's subjects; nothing if empty.
+    pub facts: Vec<Facts>,
+    /// Calls that one visit may take, when more posts wait than one returns.
+    pub pages_max: usize,
+}
+
+impl Default for Experiment {
+    fn default() -> Self {
+        Self {
+            calls_per_day: 1.0,
+            page: 100,
+            warm_up_days: 0.0,
+            seed: 1,
+            choice: Choice::Market,
+            longest_span_days: None,
+            weights: Vec::new(),
+            facts: Vec::new(),
+            pages_max: 1,
+        }
+    }
 }
 
 /// Why a replay cannot be run.
@@ -56,38 +90,19 @@ pub enum ReplayError {
     #[error("a page of no posts brings none")]
     NoPage,
     #[error(
-        "the trace lasts {days:.1} days, which the warm-up of {warm_up_days:.1} days uses up; give a shorter --warm-up"
+        "the trace lasts {days:.1} days, which the warm-up of {warm_up_days:.1} days uses up; give \
+         a shorter --warm-up"
     )]
     WarmUp { days: f64, warm_up_days: f64 },
+    #[error(
+        "the trace lasts {days:.1} days, which is less than two windows of {window_days:.1} days; \
+         give a shorter --window"
+    )]
+    Window { days: f64, window_days: f64 },
     #[error("{0:.0} calls are too many to be replayed; give a smaller budget or cut the trace")]
     TooManyCalls(f64),
-}
-
-/// What came of a replay.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Report {
-    pub policy: String,
-    pub subjects: usize,
-    /// Calls after the warm-up, and all of them.
-    pub calls: u64,
-    pub calls_all: u64,
-    /// Posts that these calls brought.
-    pub messages: u64,
-    pub figures: Figures,
-    pub state_bytes: usize,
-    pub looked_at: u64,
-    pub weights: Vec<f64>,
-}
-
-impl Report {
-    /// Posts that arrive for every call.
-    pub fn posts_per_call_arriving(&self) -> f64 {
-        self.figures.posts as f64 / self.calls.max(1) as f64
-    }
-
-    pub fn messages_per_call(&self) -> f64 {
-        self.messages as f64 / self.calls.max(1) as f64
-    }
+    #[error("a weight has to be a number above 0; {0} is none")]
+    Weight(f64),
 }
 
 /// Who decides.
@@ -100,7 +115,17 @@ pub enum Decider<'a> {
     MostWaiting,
 }
 
-/// Replays a trace under one policy.
+impl Decider<'_> {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Policy(policy) => policy.name(),
+            Self::Clairvoyant => "clairvoyant",
+            Self::MostWaiting => "most-waiting",
+        }
+    }
+}
+
+/// Replays a trace under one policy. `progress` is told the share of the time that is over.
 pub fn run(
     trace: &Trace,
     decider: Decider<'_>,
@@ -131,9 +156,14 @@ fn check(trace: &Trace, experiment: &Experiment) -> Result<(), ReplayError> {
     if calls > CALLS_MAX {
         return Err(ReplayError::TooManyCalls(calls));
     }
-    Ok(())
+    let is_wrong = |weight: &&f64| !weight.is_finite() || **weight <= 0.0;
+    match experiment.weights.iter().find(is_wrong) {
+        Some(weight) => Err(ReplayError::Weight(*weight)),
+        None => Ok(()),
+    }
 }
 
+/// A replay as it runs. Subjects go by their place in `order`.
 struct Replay<'a> {
     trace: &'a Trace,
     decider: Decider<'a>,
@@ -142,42 +172,15 @@ struct Replay<'a> {
     order: Vec<u32>,
     population: Population<'a>,
     /// How many posts of each are behind its last visit.
-    seen: Vec<u32>,
+    seen: Vec<usize>,
     random: Random,
     is_market: bool,
     market: Market,
     round: std::vec::IntoIter<u32>,
     epoch: WorldTime,
-    measured_from: WorldTime,
-    measure: Measure,
-    calls: u64,
-    calls_all: u64,
-    messages: u64,
-}
-
-/// What the policy knows.
-struct Population<'a> {
-    policy: Option<&'a dyn Policy>,
-    shared: Shared,
-    states: Vec<State>,
-}
-
-impl Worth for Population<'_> {
-    fn index(&self, subject: u32, now: WorldTime) -> f64 {
-        let state = &self.states[subject as usize];
-        self.policy
-            .map_or(0.0, |policy| policy.index(&self.shared, state, now))
-    }
-
-    fn due(&self, subject: u32, price: f64, now: WorldTime) -> WorldTime {
-        let state = &self.states[subject as usize];
-        self.policy
-            .map_or(now, |policy| policy.due(&self.shared, state, price, now))
-    }
-
-    fn since(&self, subject: u32) -> Option<WorldTime> {
-        self.states[subject as usize].since()
-    }
+    measures: Measures<'a>,
+    /// Calls that were made, and what the last ones were spent on.
+    call: u64,
 }
 
 impl<'a> Replay<'a> {
@@ -188,74 +191,52 @@ impl<'a> Replay<'a> {
         random.shuffle(&mut order);
         let policy = match decider {
             Decider::Policy(policy) => Some(policy),
-            _ => None,
+            Decider::Clairvoyant | Decider::MostWaiting => None,
         };
-        let shared = Shared::default();
-        let met = |policy: &dyn Policy| policy.meet(&shared, &Facts::default(), trace.start);
-        let states = vec![policy.map_or_else(State::default, met); count];
-        let measured_from = trace
-            .start
-            .plus_us((experiment.warm_up_days * DAY_US as f64) as i64);
-        let is_round = policy.is_some_and(|policy| policy.round(&states, &mut random).is_some());
-        let is_market = policy.is_some() && experiment.choice == Choice::Market && !is_round;
+        let population = Population::new(trace, experiment, policy, &order);
+        let is_round = policy.is_some_and(Policy::plans_rounds);
+        let is_market = policy.is_some() && !is_round && experiment.choice == Choice::Market;
         let mut market = Market::default();
-        for subject in 0..count as u32 {
-            market.file(subject, trace.start);
+        if is_market {
+            for subject in 0..count as u32 {
+                market.file(subject, trace.start);
+            }
         }
         Self {
             trace,
             decider,
             experiment,
+            measures: Measures::new(trace, experiment, &order),
             order,
-            population: Population {
-                policy,
-                shared,
-                states,
-            },
+            population,
             seen: vec![0; count],
             random,
             is_market,
             market,
             round: Vec::new().into_iter(),
             epoch: trace.start,
-            measured_from,
-            measure: Measure::new(measured_from, trace.end),
-            calls: 0,
-            calls_all: 0,
-            messages: 0,
+            call: 0,
         }
     }
 
     fn go(&mut self, progress: &mut dyn FnMut(f64)) {
-        let gap_us = DAY_US as f64 / self.experiment.calls_per_day;
-        let part = (self.order.len() / BATCH_PART).max(1);
-        let batch = part.min((BATCH_US / gap_us) as usize).max(1);
-        let mut call = 0_u64;
-        loop {
-            let now = self.call_time(call, gap_us);
+        let batch = self.batch();
+        let span_us = self.trace.end.since_us(self.trace.start).max(1);
+        for turn in 0_u64.. {
+            let now = self.call_time();
             if now > self.trace.end {
                 break;
             }
-            if call.is_multiple_of(1024) {
-                progress(
-                    now.since_us(self.trace.start) as f64
-                        / (self.trace.end.since_us(self.trace.start).max(1)) as f64,
-                );
+            if turn.is_multiple_of(PROGRESS_BATCHES) {
+                progress(now.since_us(self.trace.start) as f64 / span_us as f64);
             }
             if now >= self.epoch {
-                if let Some(policy) = self.population.policy {
-                    policy.epoch(&mut self.population.shared, now);
-                }
+                self.population.epoch(now);
                 self.epoch = now.plus_us(EPOCH_US);
             }
             let chosen = self.choose(now, batch);
             for subject in &chosen {
-                let at = self.call_time(call, gap_us);
-                call += 1;
-                if at > self.trace.end {
-                    break;
-                }
-                self.visit(*subject, at);
+                self.visit(*subject);
             }
             if self.is_market {
                 for subject in chosen {
@@ -263,103 +244,108 @@ impl<'a> Replay<'a> {
                 }
             }
         }
-        self.leave();
+        for (place, subject) in self.order.iter().enumerate() {
+            let posts = self.trace.subjects[*subject as usize].posts.len();
+            for post in self.seen[place]..posts {
+                self.measures.left(place, post);
+            }
+        }
     }
 
-    fn call_time(&self, call: u64, gap_us: f64) -> WorldTime {
-        self.trace.start.plus_us((call as f64 * gap_us) as i64)
+    fn gap_us(&self) -> f64 {
+        DAY_US as f64 / self.experiment.calls_per_day
+    }
+
+    /// How many calls are decided together.
+    fn batch(&self) -> usize {
+        let part = (self.order.len() / BATCH_PART).max(1);
+        part.min((BATCH_US / self.gap_us()) as usize).max(1)
+    }
+
+    /// When the next call is made.
+    fn call_time(&self) -> WorldTime {
+        let since_us = (self.call as f64 * self.gap_us()) as i64;
+        self.trace.start.plus_us(since_us)
     }
 
     fn choose(&mut self, now: WorldTime, batch: usize) -> Vec<u32> {
-        let batch = batch.min(self.order.len());
-        match self.decider {
-            Decider::Clairvoyant => self.foresee(now, batch, true),
-            Decider::MostWaiting => self.foresee(now, batch, false),
-            Decider::Policy(policy) => {
-                if let Some(next) = self.next_of_round(policy, batch) {
-                    return next;
-                }
-                match self.experiment.choice {
-                    Choice::Market => self.market.take(now, batch, &self.population),
-                    Choice::Scan => {
-                        let population = &self.population;
-                        best(self.order.len(), batch, |subject| {
-                            population.index(subject, now)
-                        })
-                    }
-                }
-            }
+        let policy = match self.decider {
+            Decider::Clairvoyant => return self.foresee(now, batch, true),
+            Decider::MostWaiting => return self.foresee(now, batch, false),
+            Decider::Policy(policy) => policy,
+        };
+        if policy.plans_rounds() {
+            return self.next_of_round(policy, batch);
         }
+        if self.is_market {
+            return self.market.take(now, batch, &self.population);
+        }
+        let population = &self.population;
+        best(self.order.len(), batch, |subject| {
+            population.index(subject, now)
+        })
     }
 
-    fn next_of_round(&mut self, policy: &dyn Policy, batch: usize) -> Option<Vec<u32>> {
+    fn next_of_round(&mut self, policy: &dyn Policy, batch: usize) -> Vec<u32> {
         if self.round.len() == 0 {
-            self.round = policy
-                .round(&self.population.states, &mut self.random)?
-                .into_iter();
+            let round = policy.round(&self.population.states, &mut self.random);
+            self.round = round.into_iter();
         }
-        Some(self.round.by_ref().take(batch).collect())
+        self.round.by_ref().take(batch).collect()
     }
 
-    /// One call.
-    fn visit(&mut self, subject: u32, at: WorldTime) {
+    /// One visit: a call, and more if older posts wait and the policy thinks them worth it.
+    fn visit(&mut self, subject: u32) {
+        let at = self.call_time();
+        if at > self.trace.end {
+            return;
+        }
         let trace = self.trace;
-        let source = &trace.subjects[self.order[subject as usize] as usize];
-        let from = self.seen[subject as usize] as usize;
-        let waiting = source.posts[from..].partition_point(|post| *post <= at);
-        let until = from + waiting;
-        let first = until.saturating_sub(self.experiment.page).max(from);
-        self.seen[subject as usize] = until as u32;
-        self.calls_all += 1;
-        if at >= self.measured_from {
-            self.calls += 1;
-            self.messages += (until - first) as u64;
+        let place = subject as usize;
+        let source = &trace.subjects[self.order[place] as usize];
+        let from = self.seen[place];
+        let until = from + source.posts[from..].partition_point(|post| *post <= at);
+        let since = self.population.states[place].since().unwrap_or(at);
+        let mut first = until.saturating_sub(self.experiment.page).max(from);
+        self.call += 1;
+        let is_full = until - first == self.experiment.page;
+        let mut visit = Visit {
+            at,
+            posts: &source.posts[first..until],
+            spreads: source.spreads.get(first..until).unwrap_or(&[]),
+            is_full,
+        };
+        let mut calls = 1;
+        while visit.is_full && calls < self.experiment.pages_max && self.wants_more(place, &visit) {
+            first = first.saturating_sub(self.experiment.page).max(from);
+            calls += 1;
+            self.call += 1;
+            visit.posts = &source.posts[first..until];
+            visit.spreads = source.spreads.get(first..until).unwrap_or(&[]);
+            visit.is_full = until - first == self.experiment.page * calls;
         }
-        for post in &source.posts[from..first] {
-            self.measure.lost(*post, at);
-        }
-        for post in &source.posts[first..until] {
-            self.measure.collected(*post, at);
-        }
-        if let Some(policy) = self.population.policy {
-            let visit = Visit {
-                at,
-                posts: &source.posts[first..until],
-                spreads: source.spreads.get(first..until).unwrap_or(&[]),
-                is_full: until - first == self.experiment.page,
-            };
-            let state = &mut self.population.states[subject as usize];
-            policy.observe(&mut self.population.shared, state, &visit);
-        }
+        self.seen[place] = until;
+        self.measures
+            .visited(place, since, &visit, calls, (from, first));
+        self.population.observe(place, &visit);
     }
 
-    /// The trace is over: what was not collected is left.
-    fn leave(&mut self) {
-        for (place, subject) in self.order.iter().enumerate() {
-            let posts = &self.trace.subjects[*subject as usize].posts;
-            for post in &posts[self.seen[place] as usize..] {
-                self.measure.left(*post);
-            }
-        }
+    fn wants_more(&self, place: usize, visit: &Visit<'_>) -> bool {
+        let Some(since) = self.population.states[place].since() else {
+            return false;
+        };
+        let unseen_days = visit
+            .oldest()
+            .map_or(0.0, |oldest| days_between(since, oldest));
+        self.population
+            .wants_more(place, visit, unseen_days, self.market.price())
     }
 
-    fn report(mut self) -> Report {
+    fn report(self) -> Report {
         let states = self.population.states.iter();
-        Report {
-            policy: match self.decider {
-                Decider::Policy(policy) => policy.name().to_owned(),
-                Decider::Clairvoyant => "clairvoyant".to_owned(),
-                Decider::MostWaiting => "most-waiting".to_owned(),
-            },
-            subjects: self.order.len(),
-            calls: self.calls,
-            calls_all: self.calls_all,
-            messages: self.messages,
-            figures: self.measure.figures(),
-            state_bytes: states.map(|state| state.bytes().len()).max().unwrap_or(0),
-            looked_at: self.market.looked_at(),
-            weights: self.population.shared.weights().to_vec(),
-        }
+        let state_bytes = states.map(|state| state.bytes().len()).max().unwrap_or(0);
+        self.measures
+            .report(self.decider.name(), self.call, state_bytes)
     }
 }
 
@@ -376,4 +362,222 @@ fn best(subjects: usize, count: usize, index: impl Fn(u32) -> f64) -> Vec<u32> {
         best.truncate(count);
     }
     best.into_iter().map(|(_, subject)| subject).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{NAMES, PolicySettings, by_name};
+
+    fn hour(hours: i64) -> WorldTime {
+        WorldTime(hours * HOUR_US)
+    }
+
+    fn trace(posts: impl IntoIterator<Item = (&'static str, i64)>) -> Trace {
+        let posts = posts.into_iter();
+        Trace::of(posts.map(|(user, hours)| (user.to_owned(), hour(hours)))).unwrap()
+    }
+
+    fn replayed(trace: &Trace, name: &str, experiment: &Experiment) -> Report {
+        let settings = PolicySettings {
+            page: experiment.page,
+            ..PolicySettings::default()
+        };
+        let policy = by_name(name, &settings).unwrap();
+        run(
+            trace,
+            Decider::Policy(policy.as_ref()),
+            experiment,
+            &mut |_| {},
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn a_call_brings_the_newest_page_and_the_rest_is_lost() {
+        // Three calls, at 0, 24 and 48 h: the second finds five posts, of which three fit.
+        let trace = trace([
+            ("a", 0),
+            ("a", 1),
+            ("a", 2),
+            ("a", 3),
+            ("a", 4),
+            ("a", 24),
+            ("a", 48),
+        ]);
+        let experiment = Experiment {
+            page: 3,
+            ..Experiment::default()
+        };
+        let report = replayed(&trace, "round-robin", &experiment);
+        assert_eq!((report.calls, report.messages), (3, 5));
+        assert_eq!((report.figures.posts, report.figures.lost), (7, 2));
+        // Delays of 0, 21, 20, 0 and 0 hours... the two oldest of the second call were lost.
+        assert!((report.figures.mean_delay_s - 41.0 * 3_600.0 / 5.0).abs() < 60.0);
+        let observed = &report.observed[0];
+        assert_eq!(
+            (observed.visits, observed.full_pages, observed.lost),
+            (3, 1, 2)
+        );
+    }
+
+    #[test]
+    fn a_second_page_brings_what_one_call_does_not() {
+        // Sixty posts within an hour every five days, and somebody who posts now and then.
+        let bursts = (0..40).flat_map(|burst| std::iter::repeat_n(("a", burst * 120 + 7), 60));
+        let trace = trace(bursts.chain((0..200).map(|post| ("b", post * 24))));
+        let lost = |pages_max| {
+            let experiment = Experiment {
+                page: 20,
+                calls_per_day: 3.0,
+                pages_max,
+                ..Experiment::default()
+            };
+            replayed(&trace, "adaptive", &experiment).figures.lost
+        };
+        assert_eq!(lost(1), 40 * 40);
+        assert_eq!(lost(4), 0);
+    }
+
+    #[test]
+    fn every_policy_replays_hostile_traces() {
+        let million = (0..20_000).map(|_| ("a", 5));
+        let years = [
+            ("a", 0),
+            ("b", 24 * 365 * 7),
+            ("c", -24 * 365 * 3),
+            ("a", 24 * 365 * 7 + 1),
+        ];
+        for trace in [
+            trace(million),
+            trace(years),
+            trace([("a", 5)]),
+            trace([("a", 0), ("b", 0), ("a", 1)]),
+        ] {
+            for name in NAMES {
+                let report = replayed(&trace, name, &Experiment::default());
+                let known = report.figures.posts as usize;
+                assert!(known <= trace.posts(), "{name}");
+                assert!(report.figures.mean_delay_s >= 0.0, "{name}");
+            }
+            for decider in [Decider::Clairvoyant, Decider::MostWaiting] {
+                run(&trace, decider, &Experiment::default(), &mut |_| {}).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_replayed_is_told() {
+        let trace = trace([("a", 0), ("a", 24 * 10)]);
+        let wrong = |experiment: &Experiment| {
+            let error = run(&trace, Decider::Clairvoyant, experiment, &mut |_| {});
+            error.unwrap_err().to_string()
+        };
+        let with = |change: fn(&mut Experiment)| {
+            let mut experiment = Experiment::default();
+            change(&mut experiment);
+            wrong(&experiment)
+        };
+        assert!(with(|experiment| experiment.calls_per_day = 0.0).contains("budget"));
+        assert!(with(|experiment| experiment.calls_per_day = f64::NAN).contains("budget"));
+        assert!(with(|experiment| experiment.calls_per_day = 1e12).contains("too many"));
+        assert!(with(|experiment| experiment.page = 0).contains("page"));
+        assert!(with(|experiment| experiment.warm_up_days = 10.0).contains("--warm-up"));
+        assert!(with(|experiment| experiment.weights = vec![-1.0]).contains("weight"));
+    }
+
+    /// Forty users who post at different rates by day, for sixty days.
+    fn town() -> Trace {
+        let mut random = Random::new(3);
+        let mut posts = Vec::new();
+        for user in 0..40_u32 {
+            let per_hour = 0.4 * 0.85_f64.powi(user as i32);
+            for at in 0..24 * 60 {
+                let is_day = (8..22).contains(&(at % 24));
+                if is_day && random.share() < per_hour {
+                    posts.push((format!("u{user}"), hour(at)));
+                }
+            }
+        }
+        Trace::of(posts).unwrap()
+    }
+
+    #[test]
+    fn adaptive_is_fresher_than_round_robin_and_the_market_as_good_as_a_scan() {
+        let trace = town();
+        let experiment = Experiment {
+            calls_per_day: 40.0,
+            warm_up_days: 10.0,
+            ..Experiment::default()
+        };
+        let scan = Experiment {
+            choice: Choice::Scan,
+            ..experiment.clone()
+        };
+        let delay = |name, experiment| replayed(&trace, name, experiment).figures.mean_delay_s;
+        let round_robin = delay("round-robin", &experiment);
+        let adaptive = delay("adaptive", &experiment);
+        assert!(adaptive < 0.75 * round_robin, "{adaptive} {round_robin}");
+        for name in ["adaptive", "square-root", "hash", "proportional"] {
+            let (market, scan) = (delay(name, &experiment), delay(name, &scan));
+            // A price that forty users make is a rough one.
+            assert!(market < 1.1 * scan, "{name} {market} {scan}");
+        }
+    }
+
+    #[test]
+    fn a_replay_is_the_same_every_time() {
+        let trace = town();
+        let experiment = Experiment {
+            calls_per_day: 60.0,
+            ..Experiment::default()
+        };
+        let one = replayed(&trace, "adaptive", &experiment);
+        assert_eq!(one, replayed(&trace, "adaptive", &experiment));
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_the_longest_span() {
+        let trace = town();
+        let quiet = |span: Option<f64>| {
+            let experiment = Experiment {
+                calls_per_day: 80.0,
+                longest_span_days: span,
+                ..Experiment::default()
+            };
+            let report = replayed(&trace, "proportional", &experiment);
+            report
+                .observed
+                .iter()
+                .map(|user| user.visits)
+                .min()
+                .unwrap()
+        };
+        assert!(quiet(Some(2.0)) >= 29);
+        assert!(quiet(None) < 29);
+    }
+
+    #[test]
+    fn whoever_weighs_more_is_visited_more_often() {
+        let trace = town();
+        let mut weights = vec![1.0; trace.subjects.len()];
+        let favourite = trace.users.iter().position(|user| user == "u12").unwrap();
+        let place = trace
+            .subjects
+            .iter()
+            .position(|subject| subject.user as usize == favourite)
+            .unwrap();
+        let visits = |weights: Vec<f64>| {
+            let experiment = Experiment {
+                calls_per_day: 40.0,
+                weights,
+                ..Experiment::default()
+            };
+            replayed(&trace, "adaptive", &experiment).observed[place].visits
+        };
+        let before = visits(weights.clone());
+        weights[place] = 9.0;
+        let after = visits(weights);
+        assert!(after > 2 * before, "{before} {after}");
+    }
 }

@@ -18,7 +18,7 @@ const SECONDS_MIN: f64 = -62_135_596_800.0;
 const SECONDS_MAX: f64 = 253_402_207_200.0;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The facet of a trace that names none.
-pub const POSTS: &str = "posts";
+const POSTS: &str = "posts";
 
 /// Why a trace cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -200,15 +200,19 @@ fn split(text: &str) -> Result<Vec<String>, String> {
     let mut is_quoted = false;
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
-        let field = fields.last_mut();
+        let mut push = |letter| {
+            if let Some(field) = fields.last_mut() {
+                field.push(letter);
+            }
+        };
         match letter {
             '"' if is_quoted && letters.peek() == Some(&'"') => {
                 letters.next();
-                field.into_iter().for_each(|field| field.push('"'));
+                push('"');
             }
             '"' => is_quoted = !is_quoted,
             ',' if !is_quoted => fields.push(String::new()),
-            letter => field.into_iter().for_each(|field| field.push(letter)),
+            letter => push(letter),
         }
     }
     if is_quoted {
@@ -235,12 +239,15 @@ enum Wrong {
     Trace(TraceError),
 }
 
+/// Times with how far each post has spread.
+type Posts = Vec<(WorldTime, u32)>;
+
 #[derive(Debug, Default)]
 struct Builder {
     users: Vec<String>,
     user_numbers: HashMap<String, u32>,
     facets: Vec<String>,
-    subjects: Vec<(u32, u16, Vec<(WorldTime, u32)>)>,
+    subjects: Vec<(u32, u16, Posts)>,
     subject_numbers: HashMap<(u32, u16), usize>,
     posts: usize,
     has_spreads: bool,
