@@ -376,6 +376,10 @@ impl Policy for Adaptive {
         self.first_hour_worth(shared, &belief, price, now)
     }
 
+    fn has_rhythm(&self) -> bool {
+        true
+    }
+
     fn epoch(&self, shared: &mut Shared, _now: WorldTime) {
         shared.learn_rhythm();
         shared.weights = shared.forecast.solve(&WEIGHTS_FIRST, HELD, true);

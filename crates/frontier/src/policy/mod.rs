@@ -139,6 +139,11 @@ pub trait Policy: Send + Sync + std::fmt::Debug {
     /// Re-estimates what is known of the population; called every few hours of world time.
     fn epoch(&self, _shared: &mut Shared, _now: WorldTime) {}
 
+    /// Whether the index rises and falls with the day, and does not only rise.
+    fn has_rhythm(&self) -> bool {
+        false
+    }
+
     /// Whether it plans whole rounds, in which everybody is visited once.
     fn plans_rounds(&self) -> bool {
         false

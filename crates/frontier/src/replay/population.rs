@@ -111,4 +111,8 @@ impl Worth for Population<'_> {
     fn since(&self, subject: u32) -> Option<WorldTime> {
         self.states[subject as usize].since()
     }
+
+    fn has_rhythm(&self) -> bool {
+        self.policy.is_some_and(Policy::has_rhythm)
+    }
 }
