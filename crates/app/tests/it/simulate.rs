@@ -2,6 +2,7 @@
 
 use crate::support::{Folder, text};
 use serde_json::Value;
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Output;
 
@@ -13,7 +14,8 @@ fn town() -> String {
         for step in 0..40 * 24 / gap {
             let hour = step * gap + user % 5;
             if (7..22).contains(&(hour % 24)) {
-                trace += &format!("u{user},{},{}\n", 1_700_000_000 + hour * 3_600, user * 10);
+                let at = 1_700_000_000 + hour * 3_600;
+                let _ = writeln!(trace, "u{user},{at},{}", user * 10);
             }
         }
     }
@@ -120,9 +122,9 @@ fn facets_and_weights_share_one_budget() {
     let folder = Folder::new();
     let mut trace = String::from("user,unix_seconds,facet\n");
     for hour in 0..24 * 40 {
-        trace += &format!("a,{},posts\n", hour * 3_600);
-        trace += &format!("a,{},counts\n", hour * 3_600 + 60);
-        trace += &format!("b,{},posts\n", hour * 3_600 + 120);
+        let _ = writeln!(trace, "a,{},posts", hour * 3_600);
+        let _ = writeln!(trace, "a,{},counts", hour * 3_600 + 60);
+        let _ = writeln!(trace, "b,{},posts", hour * 3_600 + 120);
     }
     std::fs::write(folder.path("t.csv"), trace).expect("a file");
     std::fs::write(folder.path("w.csv"), "user,weight\nb,50\n").expect("a file");
