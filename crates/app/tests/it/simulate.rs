@@ -12,7 +12,7 @@ fn town() -> String {
     for user in 0..30_u64 {
         let gap = 3 + user * user / 3;
         for step in 0..40 * 24 / gap {
-            let hour = step * gap + user % 5;
+            let hour = step * gap + 8 + user % 5;
             if (7..22).contains(&(hour % 24)) {
                 let at = 1_700_000_000 + hour * 3_600;
                 let _ = writeln!(trace, "u{user},{at},{}", user * 10);
@@ -185,7 +185,11 @@ fn a_crawl_is_a_trace_too() {
         &folder,
         &["--users", "60", "--speed", "0", "--limits", "off"],
     );
-    let crawl = folder.crawl(&server.address, "id:1 --depth 1 --until-idle --limits off");
+    let users = server.truth("users");
+    let names = users.iter().filter_map(|user| user["acct"].as_str());
+    let seeds: Vec<&str> = names.take(8).collect();
+    let words = format!("{} --depth 1 --until-idle --limits off", seeds.join(" "));
+    let crawl = folder.crawl(&server.address, &words);
     assert_eq!(crawl.status.code(), Some(0), "{}", text(&crawl.stderr));
     let words = "--from t.db --visits-per-day 0.1 --policy round-robin --json";
     let objects = lines(&simulate(&folder, words));
