@@ -181,10 +181,7 @@ fn whatever_is_wrong_is_told() {
 #[test]
 fn a_crawl_is_a_trace_too() {
     let folder = Folder::new();
-    let server = crate::support::Sim::start(
-        &folder,
-        &["--users", "60", "--speed", "0", "--limits", "off"],
-    );
+    let server = crate::support::Sim::start(&folder, "--users 60 --speed 0 --limits off");
     let users = server.truth("users");
     let names = users.iter().filter_map(|user| user["acct"].as_str());
     let seeds: Vec<&str> = names.take(8).collect();
