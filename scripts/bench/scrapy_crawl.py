@@ -83,6 +83,7 @@ class Store:
     def __init__(self, file, schema, host):
         self.host = host
         self.connection = sqlite3.connect(file, isolation_level=None)
+        self.connection.execute("PRAGMA page_size = 8192")
         self.connection.execute("PRAGMA journal_mode = WAL")
         self.connection.execute("PRAGMA synchronous = NORMAL")
         self.connection.execute("PRAGMA wal_autocheckpoint = 16384")

@@ -6,6 +6,7 @@ mod doctor;
 mod export;
 mod man;
 mod parse;
+mod simulate;
 
 pub(crate) use completions::CompletionsArguments;
 pub(crate) use config::ConfigCommand;
@@ -13,6 +14,7 @@ pub(crate) use doctor::DoctorArguments;
 pub(crate) use export::{ExportArguments, ImportArguments, TableChoice};
 pub(crate) use man::ManArguments;
 pub(crate) use parse::{Refused, command, parse};
+pub(crate) use simulate::{ObjectiveChoice, SimulateArguments};
 
 use crate::{duration, history};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -63,6 +65,8 @@ pub(crate) enum Command {
     /// Run the synthetic network.
     #[command(subcommand)]
     Sim(SimCommand),
+    /// Try visiting policies on a trace of posts, in virtual time.
+    Simulate(Box<SimulateArguments>),
     /// Crawl the synthetic network for a few seconds and show what came of it.
     Demo(DemoArguments),
     /// Look at the settings.

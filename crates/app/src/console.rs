@@ -148,13 +148,18 @@ impl CountLine {
 
     /// Shows how far it is, now and then.
     pub(crate) fn show(&mut self, what: &str, rows: u64) {
+        self.tell(&format!("{what}: {rows} rows"));
+    }
+
+    /// Shows a line of any kind, now and then.
+    pub(crate) fn tell(&mut self, text: &str) {
         const PAUSE: Duration = Duration::from_secs(1);
         if let Some(shown) = &mut self.shown
             && shown.elapsed() >= PAUSE
         {
             *shown = Instant::now();
             self.is_dirty = true;
-            eprint!("\r\x1b[2K{what}: {rows} rows");
+            eprint!("\r\x1b[2K{text}");
         }
     }
 }

@@ -85,6 +85,9 @@ pub(crate) fn token(network: &str) -> Result<Option<String>, Failure> {
         return Ok(None);
     };
     let token = token.trim().to_owned();
+    if token.is_empty() {
+        return Ok(None);
+    }
     if token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(Some(token));
     }

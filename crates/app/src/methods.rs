@@ -32,7 +32,8 @@ fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars().take(300) {
         match letter {
-            '\n' | '\r' => out.push(' '),
+            // Nor are they for a terminal to obey.
+            control if control.is_control() => out.push(' '),
             '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' => {
                 out.push('\\');
                 out.push(letter);
@@ -359,7 +360,7 @@ mod tests {
             outcomes: BTreeMap::from([
                 (outcome("timeline", "cap reached", "end of the history"), 4),
                 (outcome("profiles", "opted out", "asks"), 7),
-                (outcome("profiles", "transient", "<script>"), 1),
+                (outcome("profiles", "transient", "<script>\u{1b}[2J"), 1),
             ]),
             opted_out: 7,
             ..Methods::default()
@@ -370,7 +371,7 @@ mod tests {
             "4 lists of timeline were not walked to their end: end of the history",
             "7 accounts within reach ask not to be indexed",
             "the reason given: court order \\| 7",
-            "\\<script\\>",
+            "\\<script\\> \\[2J",
         ] {
             assert!(text.contains(part), "{part:?} is missing in\n{text}");
         }

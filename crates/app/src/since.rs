@@ -42,7 +42,8 @@ pub(crate) fn parse(text: &str) -> Result<Since, String> {
         })
 }
 
-fn span_us(text: &str) -> Option<i64> {
+/// Reads `7d` and the like as microseconds.
+pub(crate) fn span_us(text: &str) -> Option<i64> {
     let span: jiff::Span = text.parse().ok()?;
     let days = SpanRelativeTo::days_are_24_hours();
     let span_us = span.total((Unit::Microsecond, days)).ok()?;

@@ -118,7 +118,10 @@ pub(crate) fn ending(report: &CrawlReport, seconds: f64) -> String {
             format!("the host cannot be reached ({why}); the same command goes on")
         }
         End::AuthExpired(why) => {
-            format!("the token is not accepted ({why}); set a valid one and run the same command")
+            format!(
+                "the server does not let us in ({why}); set KITTIWAKE_<NETWORK>_TOKEN to a valid \
+                 token and run the same command"
+            )
         }
     };
     let mut text = format!("{end}\n");

@@ -37,6 +37,12 @@ impl Clock {
         let wait_us = self.spec.real_us_until(self.limit(), then);
         Duration::from_micros(wait_us.unsigned_abs())
     }
+
+    /// How long to sleep until the world's clock shows `then`; `None` when it never will.
+    pub fn until_world(&self, then: WorldTime) -> Option<Duration> {
+        let wait_us = self.spec.real_us_until_world(self.world(), then)?;
+        Some(Duration::from_micros(wait_us.unsigned_abs()))
+    }
 }
 
 impl fmt::Debug for Clock {

@@ -3,8 +3,9 @@
 use crate::EngineError;
 use crate::scheduler::Scheduler;
 use crate::settings::End;
+use crate::work::{Purpose, Work};
 use kittiwake_model::{Commit, Control, ControlCommand, Name};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 /// How often the table `control` is looked at.
@@ -87,15 +88,16 @@ impl Scheduler {
         }
         self.controls.looked = Some(Instant::now());
         let controls = self.shop.store.controls(self.controls.last).await?;
-        if controls.is_empty() {
-            return Ok(());
-        }
         for control in &controls {
             if self.controls.take(control) {
                 self.ended.get_or_insert(End::Stopped);
             }
         }
-        self.drop_stopped();
+        // Also later: what was in flight may have to be asked for again.
+        self.drop_held_back();
+        if controls.is_empty() {
+            return Ok(());
+        }
         self.acknowledge_controls(&controls).await?;
         self.show_controls();
         Ok(())
@@ -111,11 +113,25 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Work of robots that were switched off is forgotten; the store has its subjects.
-    fn drop_stopped(&mut self) {
+    /// Work of robots that were switched off is forgotten; the store has its subjects. A lookup
+    /// that others wait for is not theirs to hold up, even if they are only paused.
+    fn drop_held_back(&mut self) {
         let controls = &self.controls;
+        if controls.paused.is_empty() && controls.stopped.is_empty() {
+            return;
+        }
+        let mut dropped = Vec::new();
         for queue in self.ready.values_mut() {
-            queue.retain(|work| !controls.is_stopped(&work.robot));
+            let is_dropped = |work: &Work| {
+                let is_lookup = work.call.purpose == Purpose::Resolve;
+                controls.is_stopped(&work.robot) || (is_lookup && controls.is_paused(&work.robot))
+            };
+            let (out, kept) = queue.drain(..).partition::<VecDeque<_>, _>(is_dropped);
+            *queue = kept;
+            dropped.extend(out);
+        }
+        for work in &dropped {
+            self.hand_back(work);
         }
     }
 

@@ -21,11 +21,11 @@ pub async fn crawl(settings: CrawlSettings, parts: Parts) -> Result<CrawlReport,
         if *stop.borrow_and_update() {
             break End::Interrupted;
         }
+        // lease: subjects that are due become work.
+        scheduler.lease().await?;
         if let Some(end) = scheduler.end() {
             break end;
         }
-        // lease: subjects that are due become work.
-        scheduler.lease().await?;
         // grant: work that every limit allows is sent; request, fetch, map and commit follow in a
         // task of its own (exchange.rs), so that many calls are in flight at once.
         while let Some((work, permit)) = scheduler.grant().await? {

@@ -16,7 +16,7 @@ use kittiwake_model::{
     BudgetId, Commit, CommitReport, Expansion, Key, LimitTime, Name, OutcomeCode, RealTime,
     WorldTime,
 };
-use kittiwake_network::{Answer, Query, Reading};
+use kittiwake_network::{Answer, LimitReport, Query, Reading};
 use kittiwake_store::Store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -222,7 +222,14 @@ impl Shop {
             let (observed, sent) = (self.clock.world(), self.clock.real());
             let fetched = self.fetch(work, &url).await;
             let answered = self.clock.real();
-            self.purse.lock().await.settle(permit);
+            // Another host's word is no word on the limits of ours.
+            let home = url.origin() == self.settings.base.origin();
+            let response = fetched.as_ref().ok().filter(|_| home);
+            let reports = match response {
+                Some(response) => self.limit_reports(work, response)?,
+                None => Vec::new(),
+            };
+            self.purse.lock().await.settle(permit, &reports).await?;
             let heard = |reading, status, bytes| Heard {
                 reading,
                 status,
@@ -244,7 +251,7 @@ impl Shop {
                         reading.outcome = led_astray;
                     }
                     // Another host that is down is a fault of this call, not of ours.
-                    let host_down = is_down && url.origin() == self.settings.base.origin();
+                    let host_down = is_down && home;
                     let heard = Heard {
                         host_down,
                         ..heard(reading, None, 0)
@@ -259,7 +266,11 @@ impl Shop {
                 let mut heard = heard(self.read(work, &url, &response)?, Some(status), bytes);
                 heard.seed_us = begun.elapsed().as_micros() as u32;
                 heard.raw = self.settings.keep_raw.then(|| response.body.to_vec());
-                heard.wait_until = self.hear_limits(work, &response, &heard.reading).await?;
+                if home {
+                    heard.wait_until = self
+                        .hear_limits(work, &response, &heard.reading, &reports)
+                        .await?;
+                }
                 return Ok(Hearing::Answer(Box::new(heard)));
             };
             let target = if hops.len() < HOPS_MAX {
@@ -354,27 +365,27 @@ impl Shop {
         }))
     }
 
-    /// Takes in what the answer says of limits; the time to wait for, if it was refused for one.
+    fn limit_reports(
+        &self,
+        work: &Work,
+        response: &Response,
+    ) -> Result<Vec<LimitReport>, EngineError> {
+        let query = self.query(&work.call.step)?;
+        let header = |name: &str| response.headers.get(name).map(str::to_owned);
+        let names = &work.call.plan.budgets;
+        let network = &self.settings.network;
+        Ok(network.limit_reports(query, names, &header, self.clock.limit()))
+    }
+
+    /// The time to wait for, if the answer was refused for a limit; nothing is sent till then.
     async fn hear_limits(
         &self,
         work: &Work,
         response: &Response,
         reading: &Reading,
+        reports: &[LimitReport],
     ) -> Result<Option<LimitTime>, EngineError> {
-        let query = self.query(&work.call.step)?;
         let now = self.clock.limit();
-        let header = |name: &str| response.headers.get(name).map(str::to_owned);
-        let names = &work.call.plan.budgets;
-        let reports = self
-            .settings
-            .network
-            .limit_reports(query, names, &header, now);
-        let mut purse = self.purse.lock().await;
-        for report in &reports {
-            if let Some(id) = budget_id(work, &report.budget) {
-                purse.observe(id, report).await?;
-            }
-        }
         let waits = reading.outcome.consequence() == Consequence::Wait;
         let asked_us = response
             .headers
@@ -404,7 +415,7 @@ impl Shop {
         if blocked.is_empty() {
             blocked.clone_from(&work.call.budgets);
         }
-        purse.block(&blocked, until).await?;
+        self.purse.lock().await.block(&blocked, until).await?;
         Ok(Some(until))
     }
 }

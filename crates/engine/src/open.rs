@@ -13,6 +13,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// How a run ends that has visited everybody, in its record.
+pub(crate) const IDLE: &str = "idle";
+
 /// Seeds written in one transaction.
 const SEEDS_PER_STEP: usize = 1_000;
 
@@ -63,6 +66,9 @@ async fn round_of(shop: &Shop, last: Option<&RunRecord>) -> Result<WorldTime, En
     if shop.settings.rounds != Rounds::Another {
         return Ok(round);
     }
+    if had_its_turn(shop, &known).await? {
+        return Ok(now);
+    }
     for filing in &shop.expansion.robots {
         let question = DueQuestion {
             lane: filing.lane.clone(),
@@ -75,6 +81,17 @@ async fn round_of(shop: &Shop, last: Option<&RunRecord>) -> Result<WorldTime, En
         }
     }
     Ok(now)
+}
+
+/// Whether the last run came to its end with everybody whom this one would visit. Whoever is still
+/// unvisited failed in spite of all tries, and must not keep the others from another round.
+async fn had_its_turn(shop: &Shop, known: &serde_json::Value) -> Result<bool, EngineError> {
+    let settings = &shop.settings;
+    let is_same =
+        known["robots"] == json!(settings.robots) && known["depth"] == json!(settings.depth);
+    let last = shop.store.detail().await?.last_run;
+    let ended = last.and_then(|run| run.end_reason);
+    Ok(is_same && ended.as_deref() == Some(IDLE))
 }
 
 fn check_same_crawl(settings: &CrawlSettings, record: &RunRecord) -> Result<(), EngineError> {

@@ -21,7 +21,16 @@ const BLOCK_CALLS_MAX: u32 = 25;
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Permit {
-    charged: Vec<(BudgetId, i64)>,
+    charged: Vec<Charge>,
+}
+
+/// One call of one budget.
+#[derive(Debug)]
+struct Charge {
+    budget: BudgetId,
+    grant: i64,
+    /// The pocket's `silent` when the call was sent: those calls had been counted before it was.
+    silent_before: u32,
 }
 
 /// What asking for a permit gave.
@@ -87,6 +96,13 @@ struct Pocket {
     answered: u32,
     /// The greatest excess that the server's word showed in the current window.
     excess: u32,
+    /// The least that the server said is left of the current window, without what we leave to
+    /// others.
+    least_left: Option<u32>,
+    /// Calls of the current window that were answered without a word on this budget.
+    silent: u32,
+    /// The first of those that `least_left` is sure to reflect.
+    silent_reflected: u32,
 }
 
 #[derive(Debug)]
@@ -134,17 +150,15 @@ impl Purse {
             sent: 0,
             answered: 0,
             excess: 0,
+            least_left: None,
+            silent: 0,
+            silent_reflected: 0,
         });
     }
 
     /// Until when these budgets are known to give nothing.
     pub(crate) fn shut(&self, budgets: &[BudgetId]) -> Option<(LimitTime, Name)> {
-        let now = self.clock.limit();
-        let pockets = budgets.iter().filter_map(|id| self.pockets.get(id));
-        pockets
-            .filter(|pocket| pocket.shut_until > now)
-            .map(|pocket| (pocket.shut_until, pocket.rule.name.clone()))
-            .max()
+        self.closed_now(budgets, self.clock.limit())
     }
 
     /// Every budget in its current window, for those who watch.
@@ -207,8 +221,8 @@ impl Purse {
         pockets
             .filter_map(|pocket| {
                 let name = pocket.rule.name.clone();
-                if pocket.shut_until > now {
-                    return Some((pocket.shut_until, name));
+                if let Some(until) = pocket.shut_at(now) {
+                    return Some((until, name));
                 }
                 let window = budget::window_at(&pocket.rule, now);
                 let opens = window.start.plus_us(self.guard_us);
@@ -240,6 +254,7 @@ impl Purse {
             pocket.opened = Some(window);
             pocket.limit = pocket.declared;
             (pocket.answered, pocket.excess) = (0, 0);
+            (pocket.least_left, pocket.silent, pocket.silent_reflected) = (None, 0, 0);
             pocket
                 .held
                 .retain(|held| !held.closed || held.unanswered > 0);
@@ -352,20 +367,44 @@ impl Purse {
                 held.unspent -= 1;
                 held.unanswered += 1;
                 pocket.sent += 1;
-                charged.push((id.clone(), held.grant.id));
+                charged.push(Charge {
+                    budget: id.clone(),
+                    grant: held.grant.id,
+                    silent_before: pocket.silent,
+                });
             }
         }
         Permit { charged }
     }
 
-    /// The call was answered, or is known not to be on its way any more.
-    pub(crate) fn settle(&mut self, permit: Permit) {
+    /// The call was answered, or is known not to be on its way any more; `reports` is what the
+    /// answer says of limits. The server's word on a budget lowers it at once.
+    pub(crate) async fn settle(
+        &mut self,
+        permit: Permit,
+        reports: &[LimitReport],
+    ) -> Result<(), EngineError> {
         let now = self.clock.limit();
-        for (id, grant) in permit.charged {
-            if let Some(pocket) = self.pockets.get_mut(&id) {
-                pocket.settle(grant, now);
+        for charge in permit.charged {
+            let Some(pocket) = self.pockets.get_mut(&charge.budget) else {
+                continue;
+            };
+            let window = pocket.settle(charge.grant, now);
+            let report = reports.iter().find(|report| {
+                report.budget == pocket.rule.name
+                    && pocket.speaks_of_now(report, now, self.guard_us)
+            });
+            let Some(report) = report else {
+                pocket.silent = pocket.silent.saturating_add(1);
+                continue;
+            };
+            // Whatever was answered before this call was sent, the server had counted.
+            if window == pocket.opened {
+                pocket.silent_reflected = pocket.silent_reflected.max(charge.silent_before);
             }
+            self.observe(&charge.budget, report, now).await?;
         }
+        Ok(())
     }
 
     /// Closes grants of which every call was sent and answered, so that no other process takes
@@ -401,22 +440,17 @@ impl Purse {
         }
     }
 
-    /// The server's word on a budget lowers it at once.
-    pub(crate) async fn observe(
+    /// Takes in the server's word on the present window of a budget.
+    async fn observe(
         &mut self,
         id: &BudgetId,
         report: &LimitReport,
+        now: LimitTime,
     ) -> Result<(), EngineError> {
-        let now = self.clock.limit();
         let Some(pocket) = self.pockets.get_mut(id) else {
             return Ok(());
         };
         let window = budget::window_at(&pocket.rule, now);
-        // A reset that does not belong to this window speaks of one that is over or of another clock.
-        let tolerance_us = (pocket.rule.window_us / 50).max(self.guard_us);
-        if report.reset.since_us(window.end).abs() > tolerance_us || pocket.opened != Some(window) {
-            return Ok(());
-        }
         let told = budget::after_reserve(report.limit, self.reserve);
         if report.limit > 0 {
             pocket.limit = pocket.limit.min(told);
@@ -425,10 +459,10 @@ impl Purse {
         // that is left of our limit.
         let reserved = report.limit.saturating_sub(told);
         let remaining = report.remaining.saturating_sub(reserved);
+        let least = pocket.least_left.unwrap_or(remaining);
+        pocket.least_left = Some(least.min(remaining));
         let used = pocket.limit.saturating_sub(remaining);
-        let unanswered: u32 = pocket.held.iter().map(|held| held.unanswered).sum();
-        let sendable = remaining.saturating_sub(unanswered);
-        pocket.trim(window, sendable);
+        let unanswered = pocket.unanswered();
         let excess = used.saturating_sub(pocket.answered + unanswered);
         if excess <= pocket.excess {
             return Ok(());
@@ -503,21 +537,22 @@ impl Purse {
 }
 
 impl Pocket {
-    fn settle(&mut self, grant: i64, now: LimitTime) {
-        let Some(held) = self.held.iter_mut().find(|held| held.grant.id == grant) else {
-            return;
-        };
+    /// One call of a grant was answered; the window that it was granted in, if that is known.
+    fn settle(&mut self, grant: i64, now: LimitTime) -> Option<Window> {
+        let held = self.held.iter_mut().find(|held| held.grant.id == grant)?;
         held.unanswered = held.unanswered.saturating_sub(1);
-        if Some(held.grant.window) == self.opened {
+        let granted_in = held.grant.window;
+        if Some(granted_in) == self.opened {
             self.answered += 1;
         }
         let window = budget::window_at(&self.rule, now);
-        if held.grant.window == window || self.opened == Some(window) {
-            // Counted where it was sent, or carried over when the window was opened.
-            return;
+        // Counted where it was sent, or carried over when the window was opened.
+        let is_counted = granted_in == window || self.opened == Some(window);
+        if !is_counted {
+            let before = self.late.filter(|(answered_in, _)| *answered_in == window);
+            self.late = Some((window, before.map_or(0, |(_, calls)| calls) + 1));
         }
-        let before = self.late.filter(|(answered_in, _)| *answered_in == window);
-        self.late = Some((window, before.map_or(0, |(_, calls)| calls) + 1));
+        Some(granted_in)
     }
 
     fn unspent(&self, window: Window) -> u32 {
@@ -525,17 +560,29 @@ impl Pocket {
         current.map(|held| held.unspent).sum()
     }
 
-    /// Lets no more than `sendable` calls of the current window be sent.
-    fn trim(&mut self, window: Window, sendable: u32) {
-        let mut left = sendable;
-        for held in self
-            .held
-            .iter_mut()
-            .filter(|held| held.grant.window == window)
-        {
-            held.unspent = held.unspent.min(left);
-            left -= held.unspent;
+    fn unanswered(&self) -> u32 {
+        self.held.iter().map(|held| held.unanswered).sum()
+    }
+
+    /// Whether a report is about the present window. A reset that does not belong to it speaks of
+    /// one that is over or of another clock.
+    fn speaks_of_now(&self, report: &LimitReport, now: LimitTime, guard_us: i64) -> bool {
+        let window = budget::window_at(&self.rule, now);
+        let tolerance_us = (self.rule.window_us / 50).max(guard_us);
+        report.reset.since_us(window.end).abs() <= tolerance_us && self.opened == Some(window)
+    }
+
+    /// Until when nothing may be sent, if that is so at this moment: because the ledger or the
+    /// server said so, or because calls of which the server's count may not tell yet could take
+    /// all that it has left. Each of their answers may make room again.
+    fn shut_at(&self, now: LimitTime) -> Option<LimitTime> {
+        if self.shut_until > now {
+            return Some(self.shut_until);
         }
+        let window = budget::window_at(&self.rule, now);
+        let left = self.least_left.filter(|_| self.opened == Some(window))?;
+        let silent = self.silent.saturating_sub(self.silent_reflected);
+        (left <= self.unanswered().saturating_add(silent)).then_some(window.end)
     }
 }
 

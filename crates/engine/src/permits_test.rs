@@ -3,7 +3,8 @@
 use super::{Permit, Purse, Taken};
 use crate::Clock;
 use crate::settings::Limits;
-use kittiwake_model::{BudgetId, BudgetRule, ClockSpec, RealTime, Scope, WindowKind};
+use kittiwake_model::{BudgetId, BudgetRule, ClockSpec, LimitTime, RealTime, Scope, WindowKind};
+use kittiwake_network::LimitReport;
 use kittiwake_store::ledger::Ledger;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -103,7 +104,7 @@ impl World {
         }
     }
 
-    fn answer(&mut self, processes: &mut [Purse]) {
+    async fn answer(&mut self, processes: &mut [Purse]) {
         let now_us = self.now_us();
         for flight in self
             .flights
@@ -111,7 +112,8 @@ impl World {
             .filter(|flight| flight.answered_us <= now_us)
         {
             if let Some(permit) = flight.permit.take() {
-                processes[flight.process].settle(permit);
+                let purse = &mut processes[flight.process];
+                purse.settle(permit, &[]).await.unwrap();
             }
         }
         self.flights
@@ -138,7 +140,7 @@ async fn play(seed: u64, rules: &[(u32, i64)], seconds: i64, troubles: bool) -> 
     let end_us = world.now_us() + seconds * SECOND_US;
     while world.now_us() < end_us {
         world.arrive();
-        world.answer(&mut processes);
+        world.answer(&mut processes).await;
         let chosen = dice.below(2) as usize;
         if let Taken::Permit(permit) = processes[chosen].take(&budgets).await.unwrap() {
             let now_us = world.now_us();
@@ -205,4 +207,78 @@ async fn two_processes_use_nearly_all_that_is_allowed() {
         .sum();
     println!("seed 77: {used} of {}", 8 * 240);
     assert!(f64::from(used) >= 0.95 * f64::from(8 * 240), "{used}");
+}
+
+/// A call to a server that says in every answer what is left.
+struct Told {
+    permit: Option<Permit>,
+    /// What was left when the server counted it.
+    left: Option<u32>,
+}
+
+/// One process, in one window of which strangers have used a part already. Calls overtake one
+/// another on their way to the server and back; one answer in `silent_in` tells nothing. How many
+/// calls the server has counted in the end.
+async fn fill_a_window(seed: u64, foreign: u32, silent_in: u64) -> u32 {
+    const LIMIT: u32 = 60;
+    let mut dice = Dice(seed | 1);
+    let world = World::new(&[(LIMIT, 1_000 * SECOND_US)]);
+    let mut purse = world.process("a");
+    let (budgets, rule) = (world.budgets(), &world.rules[0].1);
+    let (mut counted, mut flights) = (foreign, Vec::<Told>::new());
+    for _ in 0..3_000 {
+        world.now_us.fetch_add(1_000, Ordering::Relaxed);
+        let place = dice.below(8) as usize;
+        match flights.get_mut(place) {
+            None => {
+                if let Taken::Permit(permit) = purse.take(&budgets).await.unwrap() {
+                    let permit = Some(permit);
+                    flights.push(Told { permit, left: None });
+                }
+            }
+            Some(flight) if flight.left.is_none() => {
+                counted += 1;
+                assert!(counted <= LIMIT, "seed {seed}: one call too many");
+                flight.left = Some(LIMIT - counted);
+            }
+            Some(flight) => {
+                let report = LimitReport {
+                    budget: rule.name.clone(),
+                    limit: LIMIT,
+                    remaining: flight.left.unwrap(),
+                    reset: LimitTime(2_000 * SECOND_US),
+                };
+                let is_silent = dice.below(silent_in) == 0;
+                let reports = if is_silent { vec![] } else { vec![report] };
+                let permit = flight.permit.take().unwrap();
+                purse.settle(permit, &reports).await.unwrap();
+                flights.remove(place);
+            }
+        }
+    }
+    assert!(flights.is_empty(), "seed {seed}: everything is answered");
+    counted
+}
+
+#[tokio::test]
+async fn what_is_in_flight_costs_nothing_of_what_the_server_says_is_left() {
+    for seed in 1..=20 {
+        let counted = fill_a_window(seed, 0, u64::MAX).await;
+        assert_eq!(counted, 60, "seed {seed}: used to the last call");
+        // As many as may be in flight before the first answer tells of strangers are left to us.
+        for foreign in [1, 17, 52] {
+            let counted = fill_a_window(seed, foreign, u64::MAX).await;
+            println!("seed {seed}: {counted} of 60, {foreign} of them by strangers");
+            assert!(counted > 52);
+        }
+    }
+}
+
+#[tokio::test]
+async fn answers_that_tell_nothing_break_no_limit_and_cost_little() {
+    for seed in 1..=20 {
+        let counted = fill_a_window(seed, 0, 3).await;
+        assert!(counted > 50, "seed {seed}: {counted} of 60");
+        fill_a_window(seed, 20, 3).await;
+    }
 }

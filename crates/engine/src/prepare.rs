@@ -16,6 +16,8 @@ pub(crate) struct Begun {
     pub at: Instant,
     pub posts: Vec<WorldTime>,
     pub missed: Vec<Name>,
+    /// How often the call was tried already.
+    pub tries: u32,
 }
 
 impl Begun {
@@ -24,6 +26,7 @@ impl Begun {
             at,
             posts: Vec::new(),
             missed: Vec::new(),
+            tries: 0,
         }
     }
 }
@@ -135,7 +138,7 @@ impl Scheduler {
             lane: lane.clone(),
             robot: robot.clone(),
             call,
-            tries: 0,
+            tries: begun.tries,
             returns,
             not_before,
             scheduled: self.shop.clock.real(),
@@ -188,7 +191,7 @@ impl Scheduler {
             commit.frontier.push(FrontierRow {
                 visits: task.row.visits.saturating_add(1),
                 visited: Some(at),
-                due: at.plus_us(1),
+                due: self.shop.rested(&task.row.robot, at)?,
                 ..task.row
             });
         }

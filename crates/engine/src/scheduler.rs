@@ -2,6 +2,7 @@
 
 use crate::control::Controls;
 use crate::exchange::{Done, Ending, Shop, exchange};
+use crate::open::IDLE;
 use crate::permits::{Permit, Taken};
 use crate::prepare::Begun;
 use crate::settings::{CrawlReport, End};
@@ -9,7 +10,7 @@ use crate::trouble::{HostHealth, Returned};
 use crate::work::Work;
 use crate::{EngineError, Progress};
 use kittiwake_frontier::{Back, Frontier, Place};
-use kittiwake_model::{Commit, CommitReport, Key, Name, RunEnd, RunUpdate, WorldTime};
+use kittiwake_model::{Commit, CommitReport, Key, LimitTime, Name, RunEnd, RunUpdate, WorldTime};
 use kittiwake_store::DueQuestion;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -19,12 +20,18 @@ use tokio::task::JoinSet;
 /// The longest sleep between two looks at the world.
 const NAP_MAX: Duration = Duration::from_secs(1);
 
+/// How long a call that could serve more subjects waits for them.
+const BATCH_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Subjects leased at once, at the most.
+const LEASES_MAX: usize = 1_024;
+
 /// Waiting subjects are counted up to this many.
 const COUNTED_MAX: usize = 1_000_000;
 
 /// Answers that may wait to be committed beside the calls that are under way; each is held in
 /// memory.
-const ANSWERS_MAX: usize = 32;
+const ANSWERS_MAX: usize = 8;
 
 /// How often budgets are shown.
 const BUDGETS_EVERY: Duration = Duration::from_millis(500);
@@ -41,6 +48,8 @@ pub(crate) struct Scheduler {
     pub frontier: Frontier,
     /// Work that could be sent, by lane.
     pub ready: BTreeMap<Name, VecDeque<Work>>,
+    /// Lanes with too few subjects to fill a call, and since when they wait for more.
+    unfilled: HashMap<Name, Instant>,
     /// The lane that was served last, so that lanes take turns.
     served: Option<Name>,
     /// Subjects whose id on this host is being asked for, with the tasks that wait for it.
@@ -76,6 +85,7 @@ impl Scheduler {
             controls: Controls::default(),
             frontier: Frontier::default(),
             ready: BTreeMap::new(),
+            unfilled: HashMap::new(),
             served: None,
             resolving: HashMap::new(),
             returns: HashMap::new(),
@@ -153,9 +163,11 @@ impl Scheduler {
             self.refill(&filing.lane).await?;
             let at_hand = self.ready.get(&filing.lane).map_or(0, VecDeque::len);
             let batch = self.batch_size(&filing.robot)?;
-            let wanted = enough.saturating_sub(at_hand) * batch;
-            let now = self.shop.clock.world();
-            let leases = self.frontier.lease(&filing.lane, now, wanted.min(1_024));
+            let calls_wanted = enough.saturating_sub(at_hand);
+            let wanted = calls_wanted.min((LEASES_MAX / batch).max(1)) * batch;
+            let wanted = self.filling(&filing.lane, batch, wanted);
+            let until = self.due_until();
+            let leases = self.frontier.lease(&filing.lane, until, wanted);
             if leases.is_empty() {
                 continue;
             }
@@ -164,6 +176,39 @@ impl Scheduler {
                 .await?;
         }
         Ok(())
+    }
+
+    /// How many of `wanted` subjects to lease so that calls are filled: a call that could serve
+    /// more waits for them a while, unless there is nothing else to do.
+    fn filling(&mut self, lane: &Name, batch: usize, wanted: usize) -> usize {
+        if batch <= 1 {
+            return wanted;
+        }
+        let due = self.frontier.due(lane, self.due_until(), wanted);
+        let over = due % batch;
+        if over == 0 {
+            self.unfilled.remove(lane);
+            return due;
+        }
+        let is_idle = self.in_flight.is_empty() && self.ready.values().all(VecDeque::is_empty);
+        let since = self
+            .unfilled
+            .entry(lane.clone())
+            .or_insert_with(Instant::now);
+        if is_idle || since.elapsed() >= BATCH_PATIENCE {
+            self.unfilled.remove(lane);
+            return due;
+        }
+        due - over
+    }
+
+    /// Up to when subjects are due. A round visits everybody, now: due times only give it an order.
+    fn due_until(&self) -> WorldTime {
+        if self.shop.settings.rounds.end() {
+            WorldTime(i64::MAX)
+        } else {
+            self.shop.clock.world()
+        }
     }
 
     /// Fetches the next batch of a lane from the store, if memory runs low.
@@ -221,6 +266,7 @@ impl Scheduler {
         let shop = Arc::clone(&self.shop);
         let mut purse = shop.purse.lock().await;
         let now = shop.clock.real();
+        let mut shut: Option<(LimitTime, Name)> = None;
         for lane in self.lanes_in_turn() {
             let Some(queue) = self.ready.get_mut(&lane) else {
                 continue;
@@ -231,22 +277,27 @@ impl Scheduler {
                 if !self.controls.lets_run(&work.robot) {
                     break;
                 }
-                if work.not_before > now || purse.shut(&work.call.budgets).is_some() {
-                    place += 1;
+                place += 1;
+                if work.not_before > now {
                     continue;
                 }
-                match purse.take(&work.call.budgets).await? {
-                    Taken::Permit(permit) => {
-                        self.served = Some(lane);
-                        return Ok(queue.remove(place).map(|work| (work, permit)));
-                    }
-                    Taken::Wait { until, budget } => {
-                        self.progress
-                            .update(|shown| shown.paused_until = Some((until, budget.to_string())));
-                        place += 1;
-                    }
-                }
+                let wait = match purse.shut(&work.call.budgets) {
+                    Some(wait) => wait,
+                    None => match purse.take(&work.call.budgets).await? {
+                        Taken::Permit(permit) => {
+                            self.served = Some(lane);
+                            return Ok(queue.remove(place - 1).map(|work| (work, permit)));
+                        }
+                        Taken::Wait { until, budget } => (until, budget),
+                    },
+                };
+                shut = shut.into_iter().chain([wait]).min();
             }
+        }
+        // An answer that is still to come may make room.
+        if let Some((until, budget)) = shut.filter(|_| self.in_flight.is_empty()) {
+            self.progress
+                .update(|shown| shown.paused_until = Some((until, budget.to_string())));
         }
         Ok(None)
     }
@@ -312,11 +363,30 @@ impl Scheduler {
             if self.backlog {
                 nap = Duration::ZERO;
             }
+            nap = nap.min(self.until_next_due());
         }
         if let Some(limit) = self.shop.settings.time_max {
             nap = nap.min(limit.saturating_sub(self.started.elapsed()));
         }
         nap.max(Duration::from_millis(1))
+    }
+
+    /// How long until a robot that has nothing at hand has somebody to visit. The others are woken
+    /// by the work that they have.
+    fn until_next_due(&self) -> Duration {
+        let filings = self.shop.expansion.robots.iter();
+        let idle = filings.filter(|filing| {
+            let at_hand = self.ready.get(&filing.lane).map_or(0, VecDeque::len);
+            at_hand == 0 && self.controls.lets_run(&filing.robot)
+        });
+        let waits = idle.filter_map(|filing| {
+            if let Some(since) = self.unfilled.get(&filing.lane) {
+                return Some(BATCH_PATIENCE.saturating_sub(since.elapsed()));
+            }
+            let due = self.frontier.next_due(&filing.lane)?;
+            self.shop.clock.until_world(due)
+        });
+        waits.min().unwrap_or(NAP_MAX)
     }
 
     /// Takes in an exchange that is durable: counts it, and reschedules its subjects.
@@ -438,9 +508,12 @@ impl Scheduler {
             missed,
             ..
         } = work;
-        let at = Instant::now();
-        self.prepare(&lane, &robot, tasks, Begun { at, posts, missed })
-            .await?;
+        let begun = Begun {
+            posts,
+            missed,
+            ..Begun::at(Instant::now())
+        };
+        self.prepare(&lane, &robot, tasks, begun).await?;
         if let Some(queue) = self.ready.get_mut(&lane) {
             queue.rotate_right(1);
         }
@@ -480,13 +553,17 @@ impl Scheduler {
             lane,
             robot,
             mut tasks,
+            tries,
             ..
         } = work;
+        // What was tried as a whole for the last time is not tried as often in every part.
+        let begun = || Begun {
+            tries,
+            ..Begun::at(Instant::now())
+        };
         let second = tasks.split_off(tasks.len() / 2);
-        self.prepare(&lane, &robot, tasks, Begun::at(Instant::now()))
-            .await?;
-        self.prepare(&lane, &robot, second, Begun::at(Instant::now()))
-            .await
+        self.prepare(&lane, &robot, tasks, begun()).await?;
+        self.prepare(&lane, &robot, second, begun()).await
     }
 
     /// Waits for everything that was sent, so that nothing that was answered is thrown away.
@@ -504,7 +581,7 @@ impl Scheduler {
         let mut purse = self.shop.purse.lock().await;
         purse.close().await?;
         let reason = match &end {
-            End::Idle => "idle".to_owned(),
+            End::Idle => IDLE.to_owned(),
             End::Interrupted => "interrupted".to_owned(),
             End::Stopped => "stopped".to_owned(),
             End::Time => "time".to_owned(),

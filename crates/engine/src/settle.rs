@@ -39,7 +39,10 @@ impl Shop {
             }
             Consequence::Stop => {
                 commit.outcomes = Self::outcomes(work, outcome, &heard.reading.reason);
-                return Ok((commit, Ending::AuthExpired(heard.reading.reason)));
+                let had_token = work.call.plan.send_credential;
+                let token = if had_token { "its token" } else { "no token" };
+                let reason = format!("{}, with {token}", heard.reading.reason);
+                return Ok((commit, Ending::AuthExpired(reason)));
             }
             _ if heard.host_down => {
                 commit.outcomes = Self::outcomes(work, outcome, &heard.reading.reason);
@@ -57,7 +60,8 @@ impl Shop {
         if work.tries + 1 < TRIES_MAX && names_itself(work, &heard.reading) {
             return Ok((commit, Ending::Retry(None)));
         }
-        if work.tasks.len() > 1 && !outcome.is_success() && !failed {
+        // One of them may be what the server stumbles over.
+        if work.tasks.len() > 1 && !outcome.is_success() {
             return Ok((commit, Ending::Split));
         }
         let ending = self.settle(work, heard, &mut commit).await?;
@@ -148,7 +152,7 @@ impl Shop {
                 "the answer names no id of the subject".clone_into(&mut outcome.reason);
             }
         }
-        commit.frontier = self.settled_rows(work, commit.at);
+        commit.frontier = self.settled_rows(work, commit.at)?;
         Ok(Ending::Unresolved)
     }
 
@@ -237,8 +241,9 @@ impl Shop {
         let mut state = State::from_bytes(row.state.clone())
             .map_err(|error| EngineError::Broken(error.to_string()))?;
         self.policy
-            .observe(&mut shared, &mut state, &Visit { at, posts });
+            .observe(&mut shared, &mut state, &Visit::complete(at, posts));
         let due = self.policy.due(&shared, &state, 0.0, at);
+        let due = due.max(self.rested(&row.robot, at)?);
         let visits = row.visits.saturating_add(1);
         Ok(FrontierRow {
             visits,
@@ -249,27 +254,31 @@ impl Shop {
         })
     }
 
+    /// When a robot may come back at the earliest to a subject that it visited then.
+    pub(crate) fn rested(&self, robot: &str, at: WorldTime) -> Result<WorldTime, EngineError> {
+        let rest_us = self.robot(robot)?.revisit_after_us;
+        // Just behind the visit, to keep the order of the queue.
+        Ok(at.plus_us(rest_us.unwrap_or(1)))
+    }
+
     /// The rows of all robots of a subject that cannot be found, as visited.
-    fn settled_rows(&self, work: &Work, at: WorldTime) -> Vec<FrontierRow> {
-        let filings = &self.expansion.robots;
-        let subjects = work.tasks.iter();
-        subjects
-            .flat_map(|task| {
-                let kind = task.identity.kind.clone();
-                filings
-                    .iter()
-                    .filter(move |filing| filing.kind == kind)
-                    .map(|filing| FrontierRow {
-                        subject: task.row.subject,
-                        robot: filing.robot.clone(),
-                        lane: filing.lane.clone(),
-                        visits: task.row.visits.saturating_add(1),
-                        visited: Some(at),
-                        due: at.plus_us(1),
-                        state: Vec::new(),
-                    })
-            })
-            .collect()
+    fn settled_rows(&self, work: &Work, at: WorldTime) -> Result<Vec<FrontierRow>, EngineError> {
+        let mut rows = Vec::new();
+        for task in &work.tasks {
+            let filings = self.expansion.robots.iter();
+            for filing in filings.filter(|filing| filing.kind == task.identity.kind) {
+                rows.push(FrontierRow {
+                    subject: task.row.subject,
+                    robot: filing.robot.clone(),
+                    lane: filing.lane.clone(),
+                    visits: task.row.visits.saturating_add(1),
+                    visited: Some(at),
+                    due: self.rested(&filing.robot, at)?,
+                    state: Vec::new(),
+                });
+            }
+        }
+        Ok(rows)
     }
 
     fn outcomes(work: &Work, code: OutcomeCode, reason: &str) -> Vec<Outcome> {

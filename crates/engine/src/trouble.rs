@@ -7,6 +7,7 @@ use kittiwake_frontier::Back;
 use kittiwake_model::{Key, LimitTime, Name, RealTime};
 use kittiwake_store::TaskRecord;
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Tasks that failed and came back, remembered at once.
@@ -74,16 +75,41 @@ impl Scheduler {
         self.shop.clock.real().plus_us(pause_us)
     }
 
-    /// Back to the frontier, behind everybody who is due.
+    /// Back to the frontier, behind everybody who is due, as one more failure.
     fn give_back(&mut self, work: &Work) {
-        let now = self.shop.clock.world();
         for subject in work.keys() {
             let task = (subject, work.robot.clone());
-            if self.returns.len() < RETURNS_KEPT_MAX || self.returns.contains_key(&task) {
-                let times = (work.returns + 1).min(RETURNS_MAX);
-                let not_before = work.not_before;
-                self.returns.insert(task, Returned { times, not_before });
+            self.remember(task, (work.returns + 1).min(RETURNS_MAX), work.not_before);
+        }
+        self.release_again(work);
+    }
+
+    /// Back to the frontier, through no fault of the work: whoever waits for its lookup asks for
+    /// it themselves, and no sooner than it would have been asked for.
+    pub(crate) fn hand_back(&mut self, work: &Work) {
+        let filings = Arc::clone(&self.shop.expansion);
+        for subject in work.keys() {
+            let waiting = self.resolving.get(&subject).cloned().unwrap_or_default();
+            let lanes = waiting.iter().chain([&work.lane]);
+            for lane in lanes {
+                if let Some(filing) = filings.robots.iter().find(|filing| filing.lane == *lane) {
+                    let task = (subject, filing.robot.clone());
+                    self.remember(task, work.returns, work.not_before);
+                }
             }
+        }
+        self.release_again(work);
+    }
+
+    fn remember(&mut self, task: (Key, Name), times: u32, not_before: RealTime) {
+        if self.returns.len() < RETURNS_KEPT_MAX || self.returns.contains_key(&task) {
+            self.returns.insert(task, Returned { times, not_before });
+        }
+    }
+
+    fn release_again(&mut self, work: &Work) {
+        let now = self.shop.clock.world();
+        for subject in work.keys() {
             for lane in self.lanes_of(subject, &work.lane) {
                 self.frontier.release(&lane, subject, Back::Again(now));
             }

@@ -48,6 +48,11 @@ impl SortedIndex {
         Some(subject)
     }
 
+    /// How many subjects are due, counted up to `max`.
+    pub fn due(&self, now: WorldTime, max: usize) -> usize {
+        self.places.range(..=(now, Key(i64::MAX))).take(max).count()
+    }
+
     /// Takes the latest subject.
     pub fn pop_last(&mut self) -> Option<Place> {
         let place = self.places.pop_last()?;
@@ -112,6 +117,8 @@ mod tests {
                 model.sort_unstable();
                 prop_assert_eq!(index.len(), model.len());
                 prop_assert_eq!(index.first(), model.first().copied());
+                let due = model.iter().filter(|(due, _)| due.0 <= 4).count();
+                prop_assert_eq!(index.due(WorldTime(4), 3), due.min(3));
             }
         }
     }

@@ -215,6 +215,12 @@ impl Frontier {
         places.into_iter().flatten().map(|(due, _)| due).min()
     }
 
+    /// How many subjects of a lane are due, as far as memory knows, counted up to `max`.
+    pub fn due(&self, lane: &Name, now: WorldTime, max: usize) -> usize {
+        let count = |lane: &Lane| lane.near.due(now, max) + lane.again.due(now, max);
+        self.lanes.get(lane).map_or(0, count).min(max)
+    }
+
     /// Whether a lane has nobody left to lease, in memory or in the store.
     pub fn is_empty(&self, lane: &Name) -> bool {
         self.lanes.get(lane).is_some_and(|lane| {

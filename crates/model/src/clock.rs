@@ -61,6 +61,17 @@ pub struct ClockRate {
     pub rate: f64,
 }
 
+impl ClockRate {
+    /// The real microseconds in which this clock moves on by a span; 0 when it is over.
+    fn real_us_for(self, span_us: i64) -> i64 {
+        // The real clock must come through to the microsecond; a float would round it.
+        if span_us <= 0 || self.rate.to_bits() == 1.0_f64.to_bits() {
+            return span_us.max(0);
+        }
+        (span_us as f64 / self.rate).ceil() as i64
+    }
+}
+
 /// Where world time and limit time come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -111,11 +122,13 @@ impl ClockSpec {
 
     /// How long the machine waits until the limit clock shows `then`, in real microseconds.
     pub fn real_us_until(&self, now: LimitTime, then: LimitTime) -> i64 {
-        let span_us = then.since_us(now).max(0);
-        if self.is_real() {
-            return span_us;
-        }
-        (span_us as f64 / self.limit.rate).ceil() as i64
+        self.limit.real_us_for(then.since_us(now))
+    }
+
+    /// The same for the world's clock; `None` when it stands still and will never show `then`.
+    pub fn real_us_until_world(&self, now: WorldTime, then: WorldTime) -> Option<i64> {
+        let is_to_come = then > now;
+        (self.world.rate > 0.0 || !is_to_come).then(|| self.world.real_us_for(then.since_us(now)))
     }
 
     fn project(&self, clock: ClockRate, real: RealTime) -> i64 {
@@ -169,6 +182,25 @@ mod tests {
         assert_eq!(spec.world_at(RealTime(9_000)), WorldTime(50));
         assert_eq!(spec.limit_at(RealTime(1_010)), LimitTime(1_070));
         assert_eq!(spec.real_us_until(LimitTime(0), LimitTime(1_000)), 10);
+        assert_eq!(
+            spec.real_us_until_world(WorldTime(50), WorldTime(51)),
+            None,
+            "it never comes"
+        );
+        assert_eq!(
+            spec.real_us_until_world(WorldTime(50), WorldTime(50)),
+            Some(0)
+        );
+    }
+
+    #[test]
+    fn a_quick_world_is_waited_for_as_long_as_it_really_takes() {
+        let mut spec = ClockSpec::real();
+        let until = |spec: &ClockSpec, then| spec.real_us_until_world(WorldTime(10), then);
+        assert_eq!(until(&spec, WorldTime(1_010)), Some(1_000));
+        spec.world.rate = 150.0;
+        assert_eq!(until(&spec, WorldTime(1_510)), Some(10));
+        assert_eq!(until(&spec, WorldTime(5)), Some(0), "it is over");
     }
 
     #[test]

@@ -192,6 +192,8 @@ pub struct Robot {
     pub unless_zero: Option<Name>,
     /// Being described counts as the first visit.
     pub begins_visited: bool,
+    /// A subject that was visited is left alone for so long, unless a round is asked for.
+    pub revisit_after_us: Option<i64>,
     /// Reposts of its subjects become its subjects too, so many steps on.
     pub repost_steps: u32,
     /// Whom its finds bring within reach.

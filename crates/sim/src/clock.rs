@@ -15,6 +15,8 @@ pub(crate) struct Clock {
     started: ClockSpec,
     /// By how much the world's time was moved on since the start.
     advanced_us: AtomicI64,
+    /// The same for the time of limits.
+    limits_advanced_us: AtomicI64,
     real_now_us: fn() -> i64,
 }
 
@@ -43,6 +45,7 @@ impl Clock {
         Ok(Self {
             started,
             advanced_us: AtomicI64::new(0),
+            limits_advanced_us: AtomicI64::new(0),
             real_now_us,
         })
     }
@@ -50,21 +53,22 @@ impl Clock {
     pub(crate) fn spec(&self) -> ClockSpec {
         let mut spec = self.started.clone();
         spec.world.origin_us += self.advanced_us.load(Ordering::Relaxed);
+        spec.limit.origin_us += self.limits_advanced_us.load(Ordering::Relaxed);
         spec
     }
 
     /// Moves the world's time on, and the time of limits not. None if the world would be moved
     /// beyond its last instant; then it stays where it is.
     pub(crate) fn advance(&self, seconds: u64) -> Option<ClockSpec> {
-        let span_us = i64::try_from(seconds).ok()?.checked_mul(SECOND_US)?;
-        let real = self.real();
-        self.advanced_us
-            .try_update(Ordering::Relaxed, Ordering::Relaxed, |advanced_us| {
-                let moved_us = advanced_us.checked_add(span_us)?;
-                let now_us = self.started.world_at(real).micros().checked_add(moved_us)?;
-                (now_us <= World::LAST_US).then_some(moved_us)
-            })
-            .ok()?;
+        let now_us = self.started.world_at(self.real()).micros();
+        move_on(&self.advanced_us, now_us, seconds, World::LAST_US)?;
+        Some(self.spec())
+    }
+
+    /// The same for the time of limits, and for that alone.
+    pub(crate) fn advance_limits(&self, seconds: u64) -> Option<ClockSpec> {
+        let now_us = self.started.limit_at(self.real()).micros();
+        move_on(&self.limits_advanced_us, now_us, seconds, World::LAST_US)?;
         Some(self.spec())
     }
 
@@ -77,8 +81,21 @@ impl Clock {
     }
 
     pub(crate) fn limit_at(&self, real: RealTime) -> LimitTime {
-        self.started.limit_at(real)
+        self.spec().limit_at(real)
     }
+}
+
+/// Adds to what a clock was moved on by, unless that takes it beyond its last instant. `now_us` is
+/// what it would show if it had never been moved.
+fn move_on(advanced_us: &AtomicI64, now_us: i64, seconds: u64, last_us: i64) -> Option<()> {
+    let span_us = i64::try_from(seconds).ok()?.checked_mul(SECOND_US)?;
+    advanced_us
+        .try_update(Ordering::Relaxed, Ordering::Relaxed, |advanced_us| {
+            let moved_us = advanced_us.checked_add(span_us)?;
+            (now_us.checked_add(moved_us)? <= last_us).then_some(moved_us)
+        })
+        .ok()?;
+    Some(())
 }
 
 /// The machine's clock. Everybody who holds the spec reads the same one, in other processes too,

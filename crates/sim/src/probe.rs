@@ -3,7 +3,7 @@
 //!
 //! - `/_sim/clock`: origin and rate of the clocks, as `ClockSpec`
 //! - `/_sim/advance?seconds=N`: moves the world's time on, frozen or not, and gives the new clocks;
-//!   the time of limits stays
+//!   the time of limits stays. `limit_seconds=N` moves the time of limits on, and the world's stays
 //! - `/_sim/ledger`: `total` calls; `calls` summed up by query, subject, cursor, target and
 //!   credential (left off with `?calls=0`); `windows` of every bucket; `violations`
 //! - `/_sim/ledger/calls?after=SEQ&limit=N`: every call in the order of arrival, as JSON lines
@@ -68,13 +68,23 @@ fn answer(shared: &Shared, path: &str, params: &Params) -> Response {
 }
 
 fn advance(shared: &Shared, params: &Params) -> Response {
-    let Some(seconds) = params.number("seconds") else {
-        return problem(400, "`seconds` must be a whole number");
+    let moved = match (params.get("seconds"), params.get("limit_seconds")) {
+        (Some(_), None) => params
+            .number("seconds")
+            .map(|seconds| shared.clock.advance(seconds)),
+        (None, Some(_)) => params
+            .number("limit_seconds")
+            .map(|seconds| shared.clock.advance_limits(seconds)),
+        _ => None,
     };
-    shared.clock.advance(seconds).map_or_else(
-        || problem(400, "the world has no such late time"),
-        |spec| json_response(&spec),
-    )
+    match moved {
+        None => problem(
+            400,
+            "`seconds` or `limit_seconds`, one of them, must be a whole number",
+        ),
+        Some(None) => problem(400, "the world has no such late time"),
+        Some(Some(spec)) => json_response(&spec),
+    }
 }
 
 fn ledger(shared: &Shared, with_calls: bool) -> Response {

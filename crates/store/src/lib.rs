@@ -13,6 +13,7 @@ pub mod export;
 mod hash;
 pub mod ledger;
 mod location;
+mod numbers;
 mod observed;
 pub mod postgres;
 mod record;

@@ -185,7 +185,7 @@ fn is_normal(column: Option<ColumnKind>, value: &Value) -> bool {
         Value::Int(_) => column != Some(ColumnKind::Real),
         Value::Text(text) => !text.as_bytes().contains(&0),
         Value::Json(text) => {
-            !text.as_bytes().contains(&0)
+            !text.contains(['\0', '\n', '\r'])
                 && serde_json::from_str::<&RawValue>(text)
                     .is_ok_and(|raw| raw.get().len() == text.len())
         }
@@ -476,6 +476,7 @@ mod tests {
                 Just("\"x\""),
                 Just("null"),
                 Just("not json"),
+                Just("[1,\n2]"),
                 Just(" [1]")
             ]
             .prop_map(|text| Value::Json(text.into())),
@@ -539,6 +540,55 @@ mod tests {
                 let record = encode(table, &groups, &mut lists).unwrap();
                 prop_assert_eq!(&record.observed, &observed);
                 prop_assert_eq!(decode(table, record, &lists).unwrap(), groups.clone());
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_straight_equals_what_goes_the_long_way(
+            groups in prop::collection::vec(any_group(), 1..3),
+            values in prop::collection::vec(any_value(), 1..4),
+        ) {
+            let stamp = Stamp { at_us: 7, log: 2 };
+            let names = ["text", "media", "likes_count", "pinned"];
+            // Also values that are not in their stored form yet.
+            let fields = names.iter().zip(values);
+            let raw = Group {
+                name: "raw".into(),
+                fields: fields.map(|(name, value)| ((*name).into(), value)).collect(),
+            };
+            let groups: Vec<Group> = groups
+                .into_iter()
+                .zip(["content", "counts"])
+                .map(|(group, name)| Group {
+                    name: name.into(),
+                    fields: group.fields.into_iter().collect(),
+                })
+                .chain([raw])
+                .collect();
+            for table in [Table::Statuses, Table::Objects] {
+                let values = || groups.iter().flat_map(|group| &group.fields);
+                let pointed: Vec<i64> = values()
+                    .filter_map(|(_, value)| match value {
+                        Value::Object(Reference::Key(key)) => Some(key.0),
+                        _ => None,
+                    })
+                    .collect();
+                let long = groups.iter().map(|group| {
+                    let fields = group.fields.iter().map(|(field, value)| {
+                        (field.clone(), normalise(table, field, value.clone()))
+                    });
+                    (group.name.clone(), GroupState::observed(fields, stamp))
+                });
+                let long: Groups = long.collect();
+                let mut lists = FieldLists::default();
+                let expected = encode(table, &long, &mut lists).unwrap();
+                let straight =
+                    encode_first(table, &groups, &pointed, stamp, &mut lists).unwrap();
+                if let Some(straight) = straight {
+                    prop_assert_eq!(straight, expected);
+                }
             }
         }
     }

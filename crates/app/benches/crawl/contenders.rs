@@ -232,7 +232,8 @@ pub(crate) fn schema_of(file: &Path) -> String {
     let mut schema = String::new();
     for row in rows.unwrap() {
         let (table, sql): (String, String) = row.unwrap();
-        if TABLES.contains(&table.as_str()) {
+        // Ids are found through a table of their own.
+        if TABLES.contains(&table.as_str()) || table == "id_places" {
             let _ = writeln!(schema, "{sql};");
         }
     }

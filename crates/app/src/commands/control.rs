@@ -19,8 +19,9 @@ pub(crate) async fn run(
     let place = environment::with_password(&arguments.file);
     let shown = &place;
     let robot = arguments.robot.as_deref();
+    let known = known_robots(&place).await?;
     if let Some(robot) = robot {
-        check_robot(&place, robot).await?;
+        check_robot(&known, robot)?;
     }
     let what = robot.map_or_else(
         || "the crawl".to_owned(),
@@ -33,7 +34,12 @@ pub(crate) async fn run(
         ));
         return Ok(ExitCode::SUCCESS);
     }
-    let id = place.ask(command, robot)?;
+    let id = match (command, robot) {
+        (ControlCommand::Resume, Some(robot)) if known.all_paused => {
+            resume_alone(&place, &known, robot)?
+        }
+        _ => place.ask(command, robot)?,
+    };
     if !is_crawled {
         let then = match command {
             ControlCommand::Pause => "the next run begins with it paused",
@@ -65,24 +71,43 @@ pub(crate) async fn run(
     )))
 }
 
+/// The robots of the last run, and whether all of them were told to pause.
+struct Known {
+    robots: Vec<String>,
+    all_paused: bool,
+}
+
+async fn known_robots(place: &Location) -> Result<Known, Failure> {
+    let detail = place.open(OpenMode::Read)?.detail().await?;
+    let settings = detail.last_run.map(|run| run.settings).unwrap_or_default();
+    let settings: serde_json::Value = serde_json::from_str(&settings).unwrap_or_default();
+    let robots = settings["robots"].as_array().into_iter().flatten();
+    Ok(Known {
+        robots: robots
+            .filter_map(serde_json::Value::as_str)
+            .map(str::to_owned)
+            .collect(),
+        all_paused: detail.paused.contains(&None),
+    })
+}
+
 /// A robot that the last run did not have is a slip of the pen.
-async fn check_robot(place: &Location, robot: &str) -> Result<(), Failure> {
-    let store = place.open(OpenMode::Read)?;
-    let Some((_, record)) = store.last_run().await? else {
-        return Ok(());
-    };
-    let settings: serde_json::Value = serde_json::from_str(&record.settings).unwrap_or_default();
-    let known: Vec<&str> = settings["robots"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(serde_json::Value::as_str)
-        .collect();
-    if known.contains(&robot) {
+fn check_robot(known: &Known, robot: &str) -> Result<(), Failure> {
+    if known.robots.is_empty() || known.robots.iter().any(|name| name == robot) {
         return Ok(());
     }
     Err(Failure::usage(format!(
         "the crawl has no robot {robot:?}; it has {}",
-        known.join(", ")
+        known.robots.join(", ")
     )))
+}
+
+/// Where all are paused, one can go on only if the others are paused one by one. The last of the
+/// commands is the one to wait for.
+fn resume_alone(place: &Location, known: &Known, robot: &str) -> Result<i64, Failure> {
+    let mut id = place.ask(ControlCommand::Resume, None)?;
+    for other in known.robots.iter().filter(|name| *name != robot) {
+        id = place.ask(ControlCommand::Pause, Some(other))?;
+    }
+    Ok(id)
 }

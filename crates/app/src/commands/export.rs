@@ -1,8 +1,9 @@
 //! `kittiwake export`: a crawl as files for other programs.
 
 use crate::cli::{ExportArguments, TableChoice};
+use crate::commands::crawl::stop_asked;
 use crate::console::CountLine;
-use crate::failure::Failure;
+use crate::failure::{Failure, code};
 use crate::{console, environment};
 use kittiwake_store::OpenMode;
 use kittiwake_store::export::{
@@ -11,6 +12,8 @@ use kittiwake_store::export::{
 };
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) async fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
     let format = ExportFormat::from(arguments.format);
@@ -44,21 +47,44 @@ pub(crate) async fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure
     };
     // A terminal that shows the rows has no room for progress.
     let has_room = !is_stream || !console::is_terminal();
+    let stopped = Arc::new(AtomicBool::new(false));
     let sink = Counted {
         inner: writer,
         line: CountLine::new(has_room && !arguments.quiet),
         table: "",
         rows: 0,
+        stopped: Arc::clone(&stopped),
     };
-    match store.export(selection, Box::new(sink)).await {
+    let export = store.export(selection, Box::new(sink));
+    let result = if is_stream {
+        // There is nothing to clear away: Ctrl-C ends it as it ends any program.
+        export.await
+    } else {
+        let watcher = tokio::spawn(watch_for_stop(Arc::clone(&stopped)));
+        let result = export.await;
+        watcher.abort();
+        result
+    };
+    match result {
         Ok(exported) => {
             if !is_stream && !arguments.quiet {
                 console::note(&summary(&exported, &arguments.output));
             }
             Ok(ExitCode::SUCCESS)
         }
+        Err(_) if stopped.load(Ordering::Relaxed) => Ok(ExitCode::from(code::INTERRUPTED)),
         Err(error) => ended(error),
     }
+}
+
+/// The first request to stop lets the export clear its half files away, the second ends it at once.
+#[expect(clippy::exit, reason = "the user asked twice")]
+async fn watch_for_stop(stopped: Arc<AtomicBool>) {
+    stop_asked().await;
+    stopped.store(true, Ordering::Relaxed);
+    console::note("stopping: what is half written goes away; once more to stop at once");
+    stop_asked().await;
+    std::process::exit(i32::from(code::INTERRUPTED));
 }
 
 /// Whoever reads a pipe may stop whenever they have seen enough.
@@ -145,6 +171,8 @@ struct Counted {
     line: CountLine,
     table: &'static str,
     rows: u64,
+    /// The user does not want it any more.
+    stopped: Arc<AtomicBool>,
 }
 
 impl RowSink for Counted {
@@ -154,6 +182,9 @@ impl RowSink for Counted {
     }
 
     fn row(&mut self, row: &[Field<'_>]) -> Result<(), ExportError> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(ExportError::Refused("stopped as asked".to_owned()));
+        }
         self.rows += 1;
         self.line.show(self.table, self.rows);
         self.inner.row(row)

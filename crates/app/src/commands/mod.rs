@@ -12,6 +12,7 @@ mod man;
 mod network;
 mod report;
 mod sim;
+mod simulate;
 mod status;
 
 use crate::cli::{Arguments, Command, SimCommand};
@@ -31,6 +32,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Import(arguments) => import::run(&arguments).await,
         Command::Network(command) => network::run(command),
         Command::Sim(SimCommand::Serve(arguments)) => sim::run(&arguments).await,
+        Command::Simulate(arguments) => simulate::run(&arguments).await,
         Command::Demo(arguments) => demo::run(&arguments).await,
         Command::Config(command) => config::run(&command),
         Command::Doctor(arguments) => Ok(doctor::run(&arguments)),

@@ -71,6 +71,7 @@ fn robots(network: &Network, json: bool) {
                 "queries": steps,
                 "needs": robot.needs,
                 "only_when_named": robot.is_optional,
+                "revisit_after_seconds": robot.revisit_after_us.map(|rest_us| rest_us / 1_000_000),
             });
             console::output(&line.to_string());
             continue;

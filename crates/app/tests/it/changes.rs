@@ -23,7 +23,7 @@ impl TwoRounds {
     fn run() -> Self {
         let folder = Folder::new();
         let arguments = "--users 150 --seed 11 --speed 0 --limits off";
-        let sim = Sim::start(&folder, &arguments.split(' ').collect::<Vec<_>>());
+        let sim = Sim::start(&folder, arguments);
         let before = Truth::read(&sim);
         let seed = before.seed();
         let crawl = |ending: &str| {
@@ -31,11 +31,7 @@ impl TwoRounds {
                 "{} --limits off --concurrency 8 {ending}",
                 plan(&seed).words()
             );
-            let output = folder
-                .crawl_command(&sim.address, &words)
-                .env("KITTIWAKE_MASTODON_TOKEN", TOKEN)
-                .output()
-                .expect("the binary runs");
+            let output = folder.crawl_with_token(&sim.address, &words, TOKEN);
             assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         };
         crawl("--until-idle");

@@ -41,8 +41,7 @@ fn a_wrong_argument_is_a_usage_error_of_a_few_lines() {
         ("sim serve --speed NaN", "speed"),
         ("fly", "fly"),
     ] {
-        let words: Vec<&str> = arguments.split(' ').collect();
-        let output = folder.run(&words);
+        let output = folder.say(arguments);
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
         assert!(message.contains(expected), "{arguments:?}: {message}");
@@ -62,35 +61,23 @@ fn networks_can_be_listed_shown_and_checked() {
     assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
 }
 
+/// A world in which a crawl takes a while, and somebody in it to begin with.
+fn slow_world(latency_ms: u32) -> (Folder, Sim, String) {
+    let folder = Folder::new();
+    let words = format!("--users 300 --speed 0 --limits off --latency-ms {latency_ms}");
+    let sim = Sim::start(&folder, &words);
+    let seed = sim.first_handle();
+    (folder, sim, seed)
+}
+
 #[test]
 fn a_stopped_crawl_says_so_and_the_same_command_goes_on() {
-    let folder = Folder::new();
-    let sim = Sim::start(
-        &folder,
-        &[
-            "--users",
-            "300",
-            "--speed",
-            "0",
-            "--limits",
-            "off",
-            "--latency-ms",
-            "20",
-        ],
-    );
-    let seed = sim.truth("users")[0]["acct"]
-        .as_str()
-        .expect("a handle")
-        .to_owned();
+    let (folder, sim, seed) = slow_world(20);
     let words = format!("{seed} --depth 2 --until-idle --limits off --json");
     let crawl = || folder.crawl_command(&sim.address, &words);
     let process = Running::start(&mut crawl());
     sim.wait_for_calls(5);
-    let interrupted = std::process::Command::new("kill")
-        .args(["-INT", &process.child.id().to_string()])
-        .status()
-        .expect("kill");
-    assert!(interrupted.success());
+    process.interrupt();
     let summary: Value = serde_json::from_str(&process.rest()).expect("a summary even so");
     assert_eq!(summary["end"]["reason"], "interrupted");
     let first_calls = summary["calls"].as_u64().expect("calls");
@@ -118,24 +105,7 @@ fn a_stopped_crawl_says_so_and_the_same_command_goes_on() {
 
 #[test]
 fn a_second_process_on_the_same_file_is_refused() {
-    let folder = Folder::new();
-    let sim = Sim::start(
-        &folder,
-        &[
-            "--users",
-            "300",
-            "--speed",
-            "0",
-            "--limits",
-            "off",
-            "--latency-ms",
-            "50",
-        ],
-    );
-    let seed = sim.truth("users")[0]["acct"]
-        .as_str()
-        .expect("a handle")
-        .to_owned();
+    let (folder, sim, seed) = slow_world(50);
     let words = format!("{seed} --depth 2 --limits off");
     let _first = Running::start(&mut folder.crawl_command(&sim.address, &words));
     sim.wait_for_calls(1);

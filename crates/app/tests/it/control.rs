@@ -17,17 +17,13 @@ impl Crawl {
     /// A crawl that goes round and round, of a world that never stands still.
     fn endless() -> Self {
         let folder = Folder::new();
-        let sim = Sim::start(
-            &folder,
-            &"--users 60 --seed 3 --speed 1000 --limits off"
-                .split(' ')
-                .collect::<Vec<_>>(),
+        let sim = Sim::start(&folder, "--users 60 --seed 3 --speed 1000 --limits off");
+        let seed = sim.first_handle();
+        // An hour of its time, for which lists rest after a visit, lasts some seconds.
+        let words = format!(
+            "{seed} --depth 2 --limits off --include-opted-out test --clock-from {}",
+            sim.address
         );
-        let seed = sim.truth("users")[0]["acct"]
-            .as_str()
-            .expect("a name")
-            .to_owned();
-        let words = format!("{seed} --depth 2 --limits off --include-opted-out test");
         let running = Running::start(&mut folder.crawl_command(&sim.address, &words));
         let crawl = Self {
             folder,
@@ -39,8 +35,7 @@ impl Crawl {
     }
 
     fn tell(&self, words: &str) -> Output {
-        let words: Vec<&str> = words.split(' ').collect();
-        self.folder.run(&words)
+        self.folder.say(words)
     }
 
     fn calls(&self, query: &str) -> u64 {
@@ -96,6 +91,10 @@ fn robots_are_paused_resumed_and_stopped_one_by_one() {
     crawl.wait_for_more("timeline");
     crawl.tell("pause t.db");
     crawl.is_silent("any");
+    let told = crawl.tell("resume t.db --robot statuses");
+    assert!(text(&told.stderr).contains("statuses goes on"));
+    crawl.wait_for_more("timeline");
+    crawl.is_silent("following");
     crawl.tell("resume t.db");
     crawl.wait_for_more("following");
     let told = crawl.tell("stop t.db --robot statuses");
@@ -115,16 +114,8 @@ fn robots_are_paused_resumed_and_stopped_one_by_one() {
 #[test]
 fn a_pause_lasts_over_a_restart_and_a_stop_does_not() {
     let folder = Folder::new();
-    let sim = Sim::start(
-        &folder,
-        &"--users 30 --seed 3 --speed 0 --limits off"
-            .split(' ')
-            .collect::<Vec<_>>(),
-    );
-    let seed = sim.truth("users")[0]["acct"]
-        .as_str()
-        .expect("a name")
-        .to_owned();
+    let sim = Sim::start(&folder, "--users 30 --seed 3 --speed 0 --limits off");
+    let seed = sim.first_handle();
     let words = format!("{seed} --limits off --include-opted-out test --robots profiles,statuses");
     let first = folder.crawl(&sim.address, &format!("{words} --calls 1"));
     assert_eq!(first.status.code(), Some(3), "{}", text(&first.stderr));

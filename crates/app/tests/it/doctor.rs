@@ -205,14 +205,8 @@ fn a_crawl_that_ended_well_is_sound() {
 #[test]
 fn a_running_crawl_and_a_killed_one_are_told_apart() {
     let folder = Folder::new();
-    let sim = Sim::start(
-        &folder,
-        &["--users", "300", "--speed", "0", "--limits", "off"],
-    );
-    let seed = sim.truth("users")[0]["acct"]
-        .as_str()
-        .expect("a handle")
-        .to_owned();
+    let sim = Sim::start(&folder, "--users 300 --speed 0 --limits off");
+    let seed = sim.first_handle();
     let words = format!("{seed} --depth 2 --limits off");
     let mut crawl = Running::start(&mut folder.crawl_command(&sim.address, &words));
     // Several answers: the run itself is in the file by then.

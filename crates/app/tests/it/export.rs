@@ -3,14 +3,14 @@
 use crate::support::{Folder, Running, Sim, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::io::Read;
-use std::process::{Output, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Output, Stdio};
 
 /// A world, frozen at a day.
 fn world(folder: &Folder, listen: &str, day: &str) -> Sim {
     let at = format!("{day}T12:00:00Z");
     let words = format!("--users 200 --seed 5 --speed 0 --limits off --listen {listen} --at {at}");
-    Sim::start(folder, &words.split(' ').collect::<Vec<_>>())
+    Sim::start(folder, &words)
 }
 
 /// The first users of a world; the very first of this one is suspended.
@@ -43,7 +43,7 @@ fn succeeded(output: &Output) {
 
 /// Standard output of a command that succeeds.
 fn said(folder: &Folder, words: &str) -> Vec<u8> {
-    let output = folder.run(&words.split(' ').collect::<Vec<_>>());
+    let output = folder.say(words);
     succeeded(&output);
     output.stdout
 }
@@ -198,10 +198,50 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[test]
+fn an_export_that_is_stopped_leaves_no_half_files() {
+    let folder = crawled();
+    let tables = folder.path("tables");
+    std::fs::create_dir(&tables).expect("a folder");
+    // A pipe takes the place of a file in the middle: the export is sure to be busy when it is
+    // stopped, because nobody reads on.
+    let pipe = tables.join("statuses.csv");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo").success());
+    let mut export = folder
+        .kittiwake()
+        .args(["export", "t.db", "--format", "csv", "-o", "tables/"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut reader = std::fs::File::open(&pipe).expect("a pipe");
+    let mut first = [0; 100];
+    reader.read_exact(&mut first).expect("the first bytes");
+    let in_folder = || -> Vec<String> {
+        let entries = std::fs::read_dir(&tables).expect("a folder");
+        let names = entries.map(|entry| entry.expect("an entry").file_name());
+        names.filter_map(|name| name.into_string().ok()).collect()
+    };
+    assert!(in_folder().contains(&"users.csv.partial".to_owned()));
+    let told = Command::new("kill")
+        .args(["-INT", &export.id().to_string()])
+        .status();
+    assert!(told.expect("kill").success());
+    let mut note = String::new();
+    let mut stderr = BufReader::new(export.stderr.take().expect("standard error is piped"));
+    while !note.contains("stopping") {
+        note.clear();
+        assert!(stderr.read_line(&mut note).expect("text") > 0, "no word");
+    }
+    reader.read_to_end(&mut Vec::new()).expect("the rest");
+    assert_eq!(export.wait().expect("it ends").code(), Some(130));
+    assert_eq!(in_folder(), ["statuses.csv"], "nothing but the pipe");
+}
+
+#[test]
 fn an_export_shows_one_moment_of_a_crawl_that_goes_on() {
     let folder = Folder::new();
     let words = "--users 300 --speed 0 --limits off --latency-ms 5";
-    let sim = Sim::start(&folder, &words.split(' ').collect::<Vec<_>>());
+    let sim = Sim::start(&folder, words);
     let words = format!("{} --depth 2 --until-idle --limits off", seeds(&sim)[0]);
     let mut crawl = Running::start(&mut folder.crawl_command(&sim.address, &words));
     sim.wait_for_calls(10);
@@ -289,7 +329,7 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
         ("import --into new.db", "PATH"),
         ("import there.csv", "--into"),
     ] {
-        let output = folder.run(&words.split(' ').collect::<Vec<_>>());
+        let output = folder.say(words);
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{words}: {message}");
         assert!(message.contains(expected), "{words}: {message}");
@@ -302,7 +342,7 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
         ("import t.db --into new.db", "t.db"),
         ("export t.db -o no/such/folder/x.jsonl", "no/such/folder"),
     ] {
-        let output = folder.run(&words.split(' ').collect::<Vec<_>>());
+        let output = folder.say(words);
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{words}: {message}");
         assert!(message.contains(expected), "{words}: {message}");

@@ -23,9 +23,8 @@ impl World {
     fn with_faults(faults: &str, users: &str) -> Self {
         let folder = Folder::new();
         let fixed = "--seed 5 --speed 0 --limits strict --limit-speed 600 --stall-ms 50";
-        let mut arguments: Vec<&str> = fixed.split(' ').collect();
-        arguments.extend(["--users", users, "--faults", faults]);
-        let sim = Sim::start(&folder, &arguments);
+        let words = format!("{fixed} --users {users} --faults {faults}");
+        let sim = Sim::start(&folder, &words);
         let truth = Truth::read(&sim);
         Self { folder, sim, truth }
     }

@@ -183,7 +183,7 @@ fn endless_pages_end_at_the_declared_bound() {
     let server = endless(|cursor| cursor + 1);
     let fixed = "--into t.db --until-idle --limits off --quiet --robots relations";
     let words = format!("crawl bounded.toml id:1 --host {} {fixed}", server.address);
-    let output = folder.run(&words.split(' ').collect::<Vec<_>>());
+    let output = folder.say(&words);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let found = rows(
         &open(&folder.path("t.db")),
@@ -238,10 +238,7 @@ fn strange_ids_texts_and_dates_are_kept_or_counted() {
 #[test]
 fn a_seed_that_does_not_exist_is_an_outcome() {
     let folder = Folder::new();
-    let sim = Sim::start(
-        &folder,
-        &["--users", "50", "--speed", "0", "--limits", "off"],
-    );
+    let sim = Sim::start(&folder, "--users 50 --speed 0 --limits off");
     let output = folder.crawl(
         &sim.address,
         "nobody-of-this-name id:999999999999 --until-idle --limits off --json --without instance",
@@ -338,14 +335,8 @@ fn wrong_definitions_say_where_and_what() {
 #[test]
 fn a_full_disk_stops_the_crawl_and_loses_nothing() {
     let folder = Folder::new();
-    let sim = Sim::start(
-        &folder,
-        &["--users", "400", "--speed", "0", "--limits", "off"],
-    );
-    let seed = sim.truth("users")[0]["acct"]
-        .as_str()
-        .expect("a handle")
-        .to_owned();
+    let sim = Sim::start(&folder, "--users 400 --speed 0 --limits off");
+    let seed = sim.first_handle();
     let arguments = format!(
         "crawl mastodon --host {} {seed} --into t.db --depth 2 --until-idle --limits off --quiet",
         sim.address

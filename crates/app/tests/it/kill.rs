@@ -58,7 +58,7 @@ pub(crate) fn run_and_kill(
 }
 
 /// The calls whose answers are committed.
-fn committed(file: &Path) -> BTreeSet<String> {
+pub(crate) fn committed(file: &Path) -> BTreeSet<String> {
     if !file.exists() {
         return BTreeSet::new();
     }
@@ -74,12 +74,8 @@ fn committed(file: &Path) -> BTreeSet<String> {
 fn kill_test(users: &str, kills_wanted: u64) {
     let mut dice = Dice::new("the kill test");
     let folder = Folder::new();
-    let sim = Sim::start(
-        &folder,
-        &[
-            "--users", users, "--seed", "5", "--speed", "0", "--limits", "off",
-        ],
-    );
+    let words = format!("--users {users} --seed 5 --speed 0 --limits off");
+    let sim = Sim::start(&folder, &words);
     let truth = Truth::read(&sim);
     let plan = Plan {
         seed: &truth.seed(),

@@ -1,6 +1,7 @@
 //! The oracle: the real binary against the synthetic network, its ground truth and its ledger.
 #![expect(clippy::print_stdout, reason = "tests print their seeds and figures")]
 
+mod batches;
 mod changes;
 mod commands;
 mod control;
@@ -15,8 +16,10 @@ mod limits;
 mod newcomer;
 mod oracle;
 mod postgres;
+mod revisits;
 mod servers;
 mod settings;
+mod simulate;
 mod support;
 mod truth;
 mod tutorial;

@@ -91,16 +91,8 @@ fn answer(file: &str, sql: &str) {
 #[test]
 fn a_slip_ctrl_c_and_the_same_command_again_lead_to_the_end() {
     let folder = Folder::new();
-    let sim = Sim::start(
-        &folder,
-        &"--users 80 --seed 4 --speed 0 --limits off"
-            .split(' ')
-            .collect::<Vec<_>>(),
-    );
-    let seed = sim.truth("users")[0]["acct"]
-        .as_str()
-        .expect("a name")
-        .to_owned();
+    let sim = Sim::start(&folder, "--users 80 --seed 4 --speed 0 --limits off");
+    let seed = sim.first_handle();
     // A slip of the pen is answered with the right word.
     let slip = folder.crawl(&sim.address, &format!("{seed} --limits off --untilidle"));
     assert_eq!(slip.status.code(), Some(2));
@@ -113,11 +105,7 @@ fn a_slip_ctrl_c_and_the_same_command_again_lead_to_the_end() {
     let words = format!("{seed} --depth 2 --limits off --until-idle --json");
     let mut crawl = Running::start(&mut folder.crawl_command(&sim.address, &words));
     sim.wait_for_calls(20);
-    let interrupted = Command::new("kill")
-        .args(["-INT", &crawl.child.id().to_string()])
-        .status()
-        .expect("kill runs");
-    assert!(interrupted.success());
+    crawl.interrupt();
     let code = crawl.wait();
     let summary: Value = serde_json::from_str(&crawl.rest()).expect("a summary in JSON");
     // A quick machine may have come to the end before the signal.

@@ -17,7 +17,7 @@ const WORDS: &str = "--depth 2 --robots all --limits off --include-opted-out tes
 
 fn world(folder: &Folder) -> (Sim, String) {
     let arguments = "--users 40 --seed 9 --speed 0 --limits off";
-    let sim = Sim::start(folder, &arguments.split(' ').collect::<Vec<_>>());
+    let sim = Sim::start(folder, arguments);
     let seed = sim.truth("users")[0]["acct"]
         .as_str()
         .expect("a name")

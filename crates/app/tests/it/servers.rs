@@ -2,11 +2,11 @@
 
 use crate::counterpart::{Call, Counterpart, account, reply};
 use crate::oracle::{ALL_ROBOTS, Plan, Truth};
-use crate::support::{Folder, Sim, open, rows, text};
+use crate::support::{Folder, Running, Sim, open, rows, text};
 use crate::truth::{TOKEN, compare};
 use std::collections::BTreeMap;
 use std::process::Output;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -181,7 +181,7 @@ fn what_the_server_says_is_left_is_not_exceeded() {
 #[test]
 fn a_token_that_is_refused_stops_the_crawl_with_its_own_code() {
     let folder = Folder::new();
-    let sim = Sim::start(&folder, &["--users", "50", "--speed", "0"]);
+    let sim = Sim::start(&folder, "--users 50 --speed 0");
     let mut command = folder.crawl_command(&sim.address, "id:1 --until-idle");
     let output = command
         .env("KITTIWAKE_MASTODON_TOKEN", "bad-and-secret")
@@ -318,15 +318,150 @@ fn a_batch_that_fails_as_a_whole_is_split_until_the_id_at_fault_is_alone() {
     assert_eq!(count(&folder, "SELECT count(*) FROM users"), 11);
 }
 
+/// A server that stumbles over one account of twelve, in whatever call it is asked for.
+fn stumbling_over_seven() -> Counterpart {
+    Counterpart::start(|call, stream| {
+        let parts = call.target.split(['?', '&']);
+        let ids: Vec<u64> = parts
+            .filter_map(|part| part.split('=').next_back()?.parse().ok())
+            .collect();
+        if ids.contains(&7) {
+            return reply(stream, "500 Internal Server Error", "", b"oops");
+        }
+        let accounts: Vec<String> = ids.iter().map(|id| account(*id)).collect();
+        let body = format!("[{}]", accounts.join(","));
+        reply(stream, "200 OK", "", body.as_bytes())
+    })
+}
+
+#[test]
+fn somebody_whom_the_server_stumbles_over_keeps_nobody_else_out() {
+    let server = stumbling_over_seven();
+    let folder = Folder::new();
+    let seeds: Vec<String> = (1..=12).map(|id| format!("id:{id}")).collect();
+    let words = format!("--limits off --robots profiles {}", seeds.join(" "));
+    let visited = |times: u32| {
+        let sql = format!("SELECT count(*) FROM frontier WHERE visits = {times}");
+        count(&folder, &sql)
+    };
+    let crawl = |ending: &str| {
+        let output = folder.crawl(&server.address, &format!("{words} {ending}"));
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    };
+    crawl("--until-idle");
+    assert_eq!((visited(0), visited(1)), (1, 11));
+    // Tried as a whole for as often as anything is, then in parts, once each.
+    assert!(server.calls().len() <= 12 + 2 * 12);
+    // Nor from another round.
+    crawl("--again");
+    assert_eq!((visited(0), visited(2)), (1, 11));
+}
+
+#[test]
+fn a_round_that_was_broken_off_is_completed_before_another_begins() {
+    let server = Counterpart::start(ordinary);
+    let folder = Folder::new();
+    for (ending, code, calls) in [("--calls 1", 3, 1), ("--again", 0, 4), ("--again", 0, 8)] {
+        let words = format!("id:1 --limits off --robots relations,profiles,statuses {ending}");
+        let output = folder.crawl(&server.address, &words);
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+        assert_eq!(server.calls().len(), calls, "after {ending}");
+    }
+}
+
+#[test]
+fn a_token_of_blanks_is_no_token() {
+    let server = Counterpart::start(ordinary);
+    let folder = Folder::new();
+    let words = "id:1 --until-idle --limits off --robots profiles";
+    let output = folder.crawl_with_token(&server.address, words, "  ");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let calls = server.calls();
+    let headers = calls.iter().flat_map(|call| &call.headers);
+    let sent = headers
+        .filter(|header| header.to_lowercase().starts_with("authorization"))
+        .count();
+    assert_eq!((calls.len(), sent), (1, 0));
+}
+
+/// A crawl whose first list is on its way until the test lets it be answered.
+struct HeldList {
+    folder: Folder,
+    server: Counterpart,
+    crawl: Running,
+    may_answer: Arc<AtomicBool>,
+}
+
+impl HeldList {
+    fn start() -> Self {
+        let may_answer = Arc::new(AtomicBool::new(false));
+        let answers = Arc::clone(&may_answer);
+        let server = Counterpart::start(move |call, stream| {
+            while call.target.contains("/following") && !answers.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            if call.target.contains("/lookup") {
+                return reply(stream, "200 OK", "", account(2).as_bytes());
+            }
+            ordinary(call, stream)
+        });
+        let folder = Folder::new();
+        // One call at a time: the robot of lists has the lookup of the second user at hand.
+        let words = "id:1 u2 --until-idle --limits off --concurrency 1 --robots relations,statuses";
+        let crawl = Running::start(&mut folder.crawl_command(&server.address, words));
+        let held = Self {
+            folder,
+            server,
+            crawl,
+            may_answer,
+        };
+        held.waits_for("/accounts/1/following");
+        held
+    }
+
+    fn waits_for(&self, part: &str) {
+        let started = Instant::now();
+        let is_there = || {
+            let calls = self.server.calls();
+            calls.iter().any(|call| call.target.contains(part))
+        };
+        while !is_there() {
+            assert!(started.elapsed() < Duration::from_mins(1), "no {part}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Says something to the crawl, then lets the list be answered.
+    fn say(&self, words: &str) {
+        let told = self.folder.say(words);
+        assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
+        self.may_answer.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_robot_that_is_paused_holds_up_no_lookup_that_others_wait_for() {
+    let held = HeldList::start();
+    held.say("pause t.db --robot relations");
+    held.waits_for("/lookup");
+    held.waits_for("/accounts/2/statuses");
+}
+
+#[test]
+fn a_robot_that_is_stopped_in_the_middle_of_a_visit_keeps_no_crawl_from_its_end() {
+    let mut held = HeldList::start();
+    held.say("stop t.db --robot relations");
+    assert_eq!(held.crawl.wait(), Some(0));
+    held.waits_for("/accounts/2/statuses");
+    let calls = held.server.calls();
+    let is_second_list = |call: &&Call| call.target.contains("/followers");
+    assert_eq!(calls.iter().filter(is_second_list).count(), 0);
+}
+
 #[test]
 fn depth_may_grow_and_seeds_may_be_added_later() {
     let folder = Folder::new();
-    let sim = Sim::start(
-        &folder,
-        &[
-            "--users", "120", "--seed", "3", "--speed", "0", "--limits", "off",
-        ],
-    );
+    let sim = Sim::start(&folder, "--users 120 --seed 3 --speed 0 --limits off");
     let truth = Truth::read(&sim);
     let seed = truth.seed();
     let local = format!("id:{}", truth.local_id(&seed));
@@ -355,12 +490,7 @@ fn everything(seed: &str, depth: u32) -> Plan<'_> {
 #[test]
 fn a_handle_that_turns_out_to_be_a_known_user_is_merged_with_it() {
     let folder = Folder::new();
-    let sim = Sim::start(
-        &folder,
-        &[
-            "--users", "120", "--seed", "3", "--speed", "0", "--limits", "off",
-        ],
-    );
+    let sim = Sim::start(&folder, "--users 120 --seed 3 --speed 0 --limits off");
     let truth = Truth::read(&sim);
     let seed = truth.seed();
     let local = truth.local_id(&seed);
@@ -370,11 +500,7 @@ fn a_handle_that_turns_out_to_be_a_known_user_is_merged_with_it() {
         "{} id:{local} --until-idle --limits off --concurrency 8",
         plan.words()
     );
-    let output = folder
-        .crawl_command(&sim.address, &words)
-        .env("KITTIWAKE_MASTODON_TOKEN", TOKEN)
-        .output()
-        .expect("the binary runs");
+    let output = folder.crawl_with_token(&sim.address, &words, TOKEN);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     compare(&folder.path("t.db"), &truth, plan);
     assert_eq!(count(&folder, "SELECT count(*) FROM key_merges"), 1);
@@ -485,7 +611,7 @@ fn a_refusal_is_waited_out_even_where_no_budget_is_declared() {
     });
     let fixed = "--into t.db --until-idle --for 4s --robots profiles --quiet";
     let words = format!("crawl free.toml id:1 --host {} {fixed}", server.address);
-    let output = folder.run(&words.split(' ').collect::<Vec<_>>());
+    let output = folder.say(&words);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(
         server.calls().len() <= 5,
@@ -525,12 +651,7 @@ fn a_server_cannot_shut_a_budget_for_years() {
 #[test]
 fn another_spelling_of_a_host_is_no_second_allowance() {
     let folder = Folder::new();
-    let sim = Sim::start(
-        &folder,
-        &[
-            "--users", "400", "--seed", "3", "--speed", "0", "--limits", "strict",
-        ],
-    );
+    let sim = Sim::start(&folder, "--users 400 --seed 3 --speed 0 --limits strict");
     let seed = Truth::read(&sim).seed();
     // The first takes nearly the whole allowance of a window; the others would break the limit
     // as soon as they thought that they had one of their own.
@@ -544,7 +665,7 @@ fn another_spelling_of_a_host_is_no_second_allowance() {
             "crawl {name} {seed} --host {} --into {file} {fixed} {bound}",
             sim.address
         );
-        let output = folder.run(&words.split(' ').collect::<Vec<_>>());
+        let output = folder.say(&words);
         assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
     }
     assert!(sim.calls() >= 270);

@@ -55,6 +55,19 @@ impl Folder {
             .expect("the binary runs")
     }
 
+    /// The same with a token.
+    pub(crate) fn crawl_with_token(&self, address: &str, words: &str, token: &str) -> Output {
+        self.crawl_command(address, words)
+            .env("KITTIWAKE_MASTODON_TOKEN", token)
+            .output()
+            .expect("the binary runs")
+    }
+
+    /// Runs the binary; `words` are its arguments, separated by spaces.
+    pub(crate) fn say(&self, words: &str) -> Output {
+        self.run(&words.split(' ').collect::<Vec<_>>())
+    }
+
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.kittiwake()
             .args(arguments)
@@ -110,6 +123,13 @@ impl Running {
         let _ = self.child.wait();
     }
 
+    /// Ctrl-C.
+    pub(crate) fn interrupt(&self) {
+        let process = self.child.id().to_string();
+        let told = Command::new("kill").args(["-INT", &process]).status();
+        assert!(told.expect("kill").success());
+    }
+
     /// Waits for its end within a bound.
     pub(crate) fn wait(&mut self) -> Option<i32> {
         let started = Instant::now();
@@ -138,8 +158,11 @@ pub(crate) struct Sim {
 }
 
 impl Sim {
-    pub(crate) fn start(folder: &Folder, arguments: &[&str]) -> Self {
-        let mut process = Running::start(folder.kittiwake().args(["sim", "serve"]).args(arguments));
+    /// Serves a world; `words` are arguments, separated by spaces.
+    pub(crate) fn start(folder: &Folder, words: &str) -> Self {
+        let mut command = folder.kittiwake();
+        command.args(["sim", "serve"]).args(words.split(' '));
+        let mut process = Running::start(&mut command);
         let ready = process.line();
         let ready: Value = serde_json::from_str(&ready).expect("one JSON line when ready");
         let address = ready["listening"].as_str().expect("its address").to_owned();
@@ -179,6 +202,13 @@ impl Sim {
             after = format!("&after={}", token.trim_matches('"'));
         }
         panic!("endless truth");
+    }
+
+    /// Somebody to begin with.
+    pub(crate) fn first_handle(&self) -> String {
+        let users = self.truth("users");
+        let handle = users.first().and_then(|user| user["acct"].as_str());
+        handle.expect("a handle").to_owned()
     }
 
     /// How many calls were made so far.

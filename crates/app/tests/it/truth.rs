@@ -185,12 +185,8 @@ fn check_visits(connection: &Connection, names: &BTreeMap<String, String>, expec
 /// Crawls a frozen world to its end, and compares.
 fn crawls_exactly_the_truth(users: &str, depth: u32, robots: &str, concurrency: &str, all: bool) {
     let folder = Folder::new();
-    let sim = Sim::start(
-        &folder,
-        &[
-            "--users", users, "--seed", "5", "--speed", "0", "--limits", "off",
-        ],
-    );
+    let words = format!("--users {users} --seed 5 --speed 0 --limits off");
+    let sim = Sim::start(&folder, &words);
     let truth = Truth::read(&sim);
     let plan = Plan {
         seed: &truth.seed(),
@@ -203,11 +199,7 @@ fn crawls_exactly_the_truth(users: &str, depth: u32, robots: &str, concurrency: 
         "{} --until-idle --limits off --concurrency {concurrency} --json",
         plan.words()
     );
-    let output = folder
-        .crawl_command(&sim.address, &words)
-        .env("KITTIWAKE_MASTODON_TOKEN", TOKEN)
-        .output()
-        .expect("the binary runs");
+    let output = folder.crawl_with_token(&sim.address, &words, TOKEN);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let summary: Value = serde_json::from_slice(&output.stdout).expect("a JSON summary");
     assert_eq!(summary["end"]["reason"], "idle");

@@ -1,6 +1,6 @@
 //! Round robin: a circular queue. Whoever was visited longest ago is next.
 
-use super::{Policy, Shared, State, Visit};
+use super::{Policy, Shared, State, Visit, tag};
 use kittiwake_model::WorldTime;
 
 /// The circular queue of MBCrawler's robots: a visited subject goes to the end of the queue.
@@ -12,20 +12,29 @@ impl Policy for RoundRobin {
         "round-robin"
     }
 
+    fn tag(&self) -> u8 {
+        tag::ROUND_ROBIN
+    }
+
     fn observe(&self, _shared: &mut Shared, state: &mut State, visit: &Visit<'_>) {
-        state.0 = visit.at.micros().to_be_bytes().to_vec();
+        state.begin(self.tag(), visit.at, true);
+    }
+
+    /// The longer ago the visit, the more it is worth; a newcomer has waited forever.
+    fn index(&self, _shared: &Shared, state: &State, now: WorldTime) -> f64 {
+        super::waited_days(state, now)
     }
 
     /// Just behind the last visit: always reached, and in the order of the queue. Where time stands
     /// still it is not: a world in which nothing can change is visited once.
     fn due(&self, _shared: &Shared, state: &State, _price: f64, now: WorldTime) -> WorldTime {
-        match <[u8; 8]>::try_from(state.bytes()) {
-            Ok(bytes) => WorldTime(i64::from_be_bytes(bytes)).plus_us(1),
-            Err(_) => now,
-        }
+        state.visited().map_or(now, |at| at.plus_us(1))
     }
 
-    fn epoch(&self, _shared: &mut Shared) {}
+    /// Everybody in the order in which they were met, round after round.
+    fn plans_rounds(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]
@@ -39,10 +48,7 @@ mod tests {
         policy.observe(
             &mut shared,
             &mut visited,
-            &Visit {
-                at: WorldTime(70),
-                posts: &[],
-            },
+            &Visit::complete(WorldTime(70), &[]),
         );
         let known = policy.due(&shared, &visited, 0.0, WorldTime(90));
         let newcomer = policy.due(&shared, &State::default(), 0.0, WorldTime(90));

@@ -85,6 +85,7 @@ pub(super) const ROBOT: &[&str] = &[
     "optional",
     "unless_zero",
     "begins_visited",
+    "revisit_after",
     "repost_steps",
     "brings",
 ];

@@ -57,7 +57,7 @@ pub(super) fn read_budgets(top: &Section<'_, '_>) -> Vec<(BudgetRule, BudgetCond
 }
 
 /// `30s`, `5m`, `1h` or `1d`, in microseconds.
-fn read_span(section: &Section<'_, '_>, text: &Placed<String>) -> Option<i64> {
+pub(super) fn read_span(section: &Section<'_, '_>, text: &Placed<String>) -> Option<i64> {
     const SPAN_MAX_US: i64 = 400 * 86_400 * 1_000_000;
     let unit_us = |unit: &str| match unit {
         "s" => Some(1_000_000),

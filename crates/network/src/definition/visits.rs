@@ -1,5 +1,6 @@
 //! `[[robots]]`, `[[seeds]]` and `[[errors]]`.
 
+use super::limits::read_span;
 use super::queries::LISTS;
 use super::source::{Placed, Section};
 use super::types::{Types, outcome_of, report_expression};
@@ -36,6 +37,9 @@ pub(super) fn read_robots(top: &Section<'_, '_>, types: &Types, queries: &[Query
             unless_zero: table.and_then(|table| read_unless_zero(&section, table)),
             is_optional: section.boolean("optional").unwrap_or(false),
             begins_visited: section.boolean("begins_visited").unwrap_or(false),
+            revisit_after_us: section
+                .text("revisit_after")
+                .and_then(|text| read_span(&section, &text)),
             repost_steps: read_repost_steps(&section, table),
             brings: read_brings(&section, table),
             needs: Vec::new(),

@@ -88,6 +88,14 @@ fn its_robots_say_what_they_need_skip_and_bring() {
         Some("reposts_count")
     );
     assert_eq!(robot("likes").unless_zero.as_deref(), Some("likes_count"));
+    let seconds = |name| {
+        robot(name)
+            .revisit_after_us
+            .map(|rest_us| rest_us / 1_000_000)
+    };
+    assert_eq!(seconds("instance"), Some(86_400));
+    assert_eq!(seconds("hashtags"), Some(60));
+    assert_eq!(seconds("statuses"), None, "posts are never waited for");
     assert_eq!(robot("reposts").repost_steps, 3);
     assert_eq!(robot("comments").brings, [Role::Commenters]);
     assert_eq!(robot("reposts").brings, [Role::Reposters]);

@@ -359,6 +359,16 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         "steps = [{ query = \"lookup\" }]\n",
+        "steps = [{ query = \"lookup\" }]\nrevisit_after = \"soon\"\n",
+        "tiny.toml:34:17: `soon` is no span of time; write for example `30s`",
+    ),
+    (
+        "steps = [{ query = \"lookup\" }]\n",
+        "steps = [{ query = \"lookup\" }]\nrevisit_after = 60\n",
+        "tiny.toml:34:17: `revisit_after` in [robots] must be a text, not 60",
+    ),
+    (
+        "steps = [{ query = \"lookup\" }]\n",
         "steps = [{ query = \"lookup\" }]\nrepost_steps = 10\n",
         "tiny.toml:34:16: `repost_steps` in [robots] must be a whole number from 0 to 9, not 10",
     ),
@@ -517,6 +527,7 @@ needs = ["posts"]
 optional = true
 unless_zero = "replies_count"
 begins_visited = true
+revisit_after = "12h"
 repost_steps = 9
 brings = ["likers", "commenters", "likers"]
 "#;

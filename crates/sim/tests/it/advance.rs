@@ -38,6 +38,26 @@ async fn a_frozen_world_moves_on_when_told_and_its_limits_do_not() {
 }
 
 #[tokio::test]
+async fn limits_move_on_when_told_and_the_world_does_not() {
+    let mut config = SimConfig::frozen(100, 1, AT_US, now_us());
+    config.limits = Limits::Strict;
+    config.limit_speed = Some(1e-3);
+    let sim = Sim::start(config).await;
+    let before = sim.server.clock();
+    let remaining = async || {
+        let reply = sim.get("/api/v2/instance").await;
+        reply.headers["x-ratelimit-remaining"].clone()
+    };
+    assert_eq!(remaining().await, "299");
+    assert_eq!(remaining().await, "298");
+    let reply = sim.get("/_sim/advance?limit_seconds=300").await;
+    let told: ClockSpec = serde_json::from_value(reply.json()).unwrap();
+    assert_eq!(told.limit.origin_us, before.limit.origin_us + 300_000_000);
+    assert_eq!(told.world, before.world);
+    assert_eq!(remaining().await, "299", "a window of its own");
+}
+
+#[tokio::test]
 async fn spans_that_cannot_be_are_refused_and_change_nothing() {
     let sim = Sim::frozen(50, 1).await;
     let before = sim.server.clock();
@@ -50,6 +70,11 @@ async fn spans_that_cannot_be_are_refused_and_change_nothing() {
         "?seconds=18446744073709551615",
         "?seconds=9223372036854775807",
         "?seconds=1000000000",
+        "?limit_seconds=",
+        "?limit_seconds=-5",
+        "?limit_seconds=9223372036854775807",
+        "?limit_seconds=1000000000000",
+        "?seconds=1&limit_seconds=1",
     ] {
         let reply = sim.get(&format!("/_sim/advance{query}")).await;
         assert_eq!(reply.status, 400, "{query}");

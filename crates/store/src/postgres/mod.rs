@@ -56,7 +56,7 @@ impl PostgresStore {
         let questions = service.questions();
         let config = config.clone();
         let (opened, is_open) = sync_channel(1);
-        service.spawn("store-reader", move || {
+        service.spawn_reader(move || {
             if let Some(database) = told(&opened, open_reader(config, patience)) {
                 service::answer(&database, questions);
             }
@@ -76,7 +76,7 @@ fn start_writer(
     let requests = service.requests();
     let marker = service.marker();
     let (opened, is_open) = sync_channel(1);
-    service.spawn("store-writer", move || {
+    service.spawn_writer("store-writer", move || {
         let database = match open_writer(config, patience) {
             Ok(database) => database,
             Err(error) => {

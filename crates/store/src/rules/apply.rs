@@ -37,7 +37,12 @@ impl<'a> Work<'a> {
         // Whatever the objects are called is settled before anything points at them.
         let mut objects = Vec::with_capacity(commit.objects.len());
         for (object, mark) in commit.objects.iter().zip(marks) {
-            objects.push(self.resolve(&object.identity, mark.place, object.known_as)?);
+            objects.push(self.resolve(
+                &object.identity,
+                mark.place,
+                &mark.hashes,
+                object.known_as,
+            )?);
         }
         self.write_objects(&commit.objects, marks, &objects)?;
         self.write_links(&commit.links, &objects)?;

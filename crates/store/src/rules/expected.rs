@@ -6,7 +6,7 @@
 use super::identity::hashes_of;
 use super::work::Memory;
 use super::writer::Marked;
-use kittiwake_model::{Commit, Identity, Name, Reference, Table, Value};
+use kittiwake_model::{Commit, Name, Reference, Table, Value};
 use std::collections::HashMap;
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl<'m> Expected<'m> {
         for Marked { commit, marks } in group.iter().flatten() {
             for (object, mark) in commit.objects.iter().zip(marks) {
                 if object.known_as.is_some() || !memory.familiar.knows(mark.place) {
-                    expected.identity(&object.identity);
+                    expected.hashes.extend(&mark.hashes);
                 }
                 expected
                     .keys
@@ -75,13 +75,9 @@ impl<'m> Expected<'m> {
             Reference::Identity(identity) => {
                 let place = memory.familiar.marker.place_of(identity);
                 if !memory.familiar.knows(place) {
-                    self.identity(identity);
+                    self.hashes.extend(hashes_of(identity));
                 }
             }
         }
-    }
-
-    fn identity(&mut self, identity: &Identity) {
-        self.hashes.extend(hashes_of(identity));
     }
 }

@@ -4,22 +4,22 @@
 //! here spares looking them up and comparing them; all of it can be forgotten at any moment.
 
 use super::brings::is_writing;
-use super::identity::IdRow;
+use super::identity::{IdRow, hashes_of};
+use crate::numbers::NumberMap;
 use kittiwake_model::{Commit, Group, Identity, Name, Object, Stamp, Value};
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hash, Hasher};
 use std::sync::Arc;
 
 /// Entries of one generation; there are two.
-const ENTRIES_MAX: usize = 16_384;
+const ENTRIES_MAX: usize = 8_192;
 
 /// A map that forgets what was not used for long: what is used is kept in the younger of two
 /// generations, and when that is full, the elder is dropped.
 #[derive(Debug)]
 struct Recent<K, V> {
-    young: HashMap<K, V>,
-    old: HashMap<K, V>,
+    young: NumberMap<K, V>,
+    old: NumberMap<K, V>,
 }
 
 impl<K: Hash + Eq + Copy, V> Recent<K, V> {
@@ -56,8 +56,8 @@ impl<K: Hash + Eq + Copy, V> Recent<K, V> {
 impl<K, V> Default for Recent<K, V> {
     fn default() -> Self {
         Self {
-            young: HashMap::new(),
-            old: HashMap::new(),
+            young: NumberMap::default(),
+            old: NumberMap::default(),
         }
     }
 }
@@ -95,10 +95,12 @@ pub(super) enum Repeated {
 ///
 /// They are made where the answer is handed in, so that the one thread that writes is spared the
 /// work.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Mark {
     /// Stands for the identity: 128 bits of a keyed hash.
     pub place: (u64, u64),
+    /// The hashes of its ids.
+    pub hashes: Box<[i64]>,
     /// Stands for the values; `None` if they point at others, whose keys may change.
     pub digest: Option<u64>,
 }
@@ -119,6 +121,7 @@ impl Marker {
     fn mark(&self, object: &Object) -> Mark {
         Mark {
             place: self.place_of(&object.identity),
+            hashes: hashes_of(&object.identity),
             digest: if is_writing(object.table) || object.groups.is_empty() {
                 None
             } else {

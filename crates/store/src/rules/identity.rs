@@ -79,29 +79,33 @@ fn says(row: &dyn Row, wanted: [&str; 5]) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-fn ids_of(identity: &Identity) -> impl Iterator<Item = Id<'_>> {
-    let id = |alias, text, host, movable| Id {
-        alias,
-        text,
-        host,
-        movable,
-        hash: id_hash(&identity.network, &identity.kind, alias, host, text),
-    };
+/// The hashes of an identity's ids, in the order of [`ids_of`].
+pub(super) fn hashes_of(identity: &Identity) -> Box<[i64]> {
+    let (network, kind) = (&*identity.network, &*identity.kind);
     let canonical = identity.canonical.as_deref();
-    canonical
-        .map(|text| id("", text, "", false))
-        .into_iter()
-        .chain(
-            identity
-                .aliases
-                .iter()
-                .map(move |alias| id(&alias.name, &alias.id, &alias.host, alias.movable)),
-        )
+    let canonical = canonical.map(|text| id_hash(network, kind, "", "", text));
+    let aliases = identity.aliases.iter();
+    let aliases = aliases.map(|it| id_hash(network, kind, &it.name, &it.host, &it.id));
+    canonical.into_iter().chain(aliases).collect()
 }
 
-/// The hashes of all ids of an identity.
-pub(super) fn hashes_of(identity: &Identity) -> impl Iterator<Item = i64> {
-    ids_of(identity).map(|id| id.hash)
+fn ids_of<'i>(identity: &'i Identity, hashes: &[i64]) -> Vec<Id<'i>> {
+    let canonical = identity.canonical.as_deref();
+    let canonical = canonical.map(|text| ("", text, "", false));
+    let aliases = identity.aliases.iter();
+    let aliases = aliases.map(|it| (&*it.name, &*it.id, &*it.host, it.movable));
+    canonical
+        .into_iter()
+        .chain(aliases)
+        .zip(hashes)
+        .map(|((alias, text, host, movable), hash)| Id {
+            alias,
+            text,
+            host,
+            movable,
+            hash: *hash,
+        })
+        .collect()
 }
 
 impl<'a> Work<'a> {
@@ -124,7 +128,10 @@ impl<'a> Work<'a> {
                 }),
             Reference::Identity(identity) => {
                 let place = self.memory.familiar.marker.place_of(identity);
-                let key = self.resolve(identity, place, None)?;
+                let key = match self.met_before(place) {
+                    Some(key) => key,
+                    None => self.resolve(identity, place, &hashes_of(identity), None)?,
+                };
                 self.mark_pending(key)?;
                 Ok(key)
             }
@@ -149,11 +156,13 @@ impl<'a> Work<'a> {
     }
 
     /// The key of an object, made if nobody has met it before. Keys that turn out to be one
-    /// object are merged. `place` stands for the identity.
+    /// object are merged. `place` stands for the identity, `hashes` for its
+    /// ids.
     pub(super) fn resolve(
         &mut self,
         identity: &Identity,
         place: (u64, u64),
+        hashes: &[i64],
         known_as: Option<Key>,
     ) -> Result<i64, StoreError> {
         if known_as.is_none()
@@ -162,7 +171,7 @@ impl<'a> Work<'a> {
             self.note_kind(key, identity);
             return Ok(key);
         }
-        let ids: Vec<Id<'_>> = ids_of(identity).collect();
+        let ids = ids_of(identity, hashes);
         let known_as = match known_as {
             Some(key) => self.fitting(self.followed(key), identity)?,
             None => None,
@@ -182,7 +191,7 @@ impl<'a> Work<'a> {
         let has_stable = ids.iter().any(|id| !id.movable);
         let by_name_only = found.is_empty() && !has_stable;
         if by_name_only {
-            found.extend(self.newest_holder(identity)?);
+            found.extend(self.newest_holder(identity, &ids)?);
         }
         let is_new = found.is_empty();
         let key = match found.as_slice() {
@@ -383,10 +392,14 @@ impl<'a> Work<'a> {
     }
 
     /// Who was last seen under one of the identity's movable aliases.
-    fn newest_holder(&self, identity: &Identity) -> Result<Option<i64>, StoreError> {
+    fn newest_holder(
+        &self,
+        identity: &Identity,
+        ids: &[Id<'_>],
+    ) -> Result<Option<i64>, StoreError> {
         let mut newest: Option<IdRow> = None;
-        for id in ids_of(identity) {
-            let mut rows = self.id_rows(identity, id)?;
+        for id in ids {
+            let mut rows = self.id_rows(identity, *id)?;
             rows.sort_unstable_by_key(|row| row.key);
             for row in rows {
                 if newest.is_none_or(|newest| row.last_seen_us > newest.last_seen_us) {

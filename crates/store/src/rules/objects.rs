@@ -16,6 +16,16 @@ use std::collections::BTreeMap;
 /// The group whose history is a time series of its own.
 const COUNTS: &str = "counts";
 
+/// What a row holds after an observation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowNow {
+    /// In the groups that were observed, exactly what was observed.
+    AsTold,
+    /// What it held before.
+    Unchanged,
+    Mixed,
+}
+
 impl<'a> Work<'a> {
     /// Writes all objects of a commit; `keys` are theirs.
     pub(super) fn write_objects(
@@ -90,17 +100,21 @@ impl<'a> Work<'a> {
         let is_new = self.fresh.contains_key(&key);
         // Those who are gone are still named by others: only a description shows somebody.
         let is_shown = !groups.is_empty();
-        let mut is_told = false;
+        let mut row = RowNow::Unchanged;
         if is_shown {
-            is_told = self.write_groups(object.table, key, groups)?;
+            row = self.write_groups(object.table, key, groups)?;
         } else {
             self.mark_pending(key)?;
         }
         if object.standing != Standing::Present || (is_shown && !is_new) {
             self.write_standing(object.table, key, object.standing)?;
         }
-        match digest {
-            Some(digest) if is_told && !self.is_gone_later(key)? => self.tell(key, digest, object),
+        match (row, digest) {
+            (RowNow::AsTold, Some(digest)) if !self.is_gone_later(key)? => {
+                self.tell(key, digest, object);
+            }
+            // An answer that came late: what is remembered of the row still holds.
+            (RowNow::Unchanged, _) => {}
             _ => self.memory.familiar.forget(key),
         }
         Ok(())
@@ -245,7 +259,7 @@ impl<'a> Work<'a> {
         table: Table,
         key: i64,
         observed: Groups,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<RowNow, StoreError> {
         let fresh = self.fresh.get(&key).copied();
         let known = match fresh {
             Some(fresh) if !fresh.is_described => None,
@@ -264,7 +278,7 @@ impl<'a> Work<'a> {
             self.report.rows_new += 1;
             let is_unmet = fresh.is_some_and(|fresh| !fresh.is_pending);
             self.row_written(table, key, None, after, is_unmet)?;
-            return Ok(true);
+            return Ok(RowNow::AsTold);
         };
         let names: Vec<Name> = observed.keys().cloned().collect();
         let before = Bearings::of(table, &groups);
@@ -281,11 +295,16 @@ impl<'a> Work<'a> {
             self.send(Held::RestampObject(table), cells![observed, key])?;
             self.save_field_lists()?;
         }
-        Ok(names.iter().all(|name| {
+        let is_as_told = names.iter().all(|name| {
             groups
                 .get(name)
                 .is_some_and(|group| group.newest == self.stamp && group.older.is_empty())
-        }))
+        });
+        Ok(match (is_as_told, changed || values_changed) {
+            (true, _) => RowNow::AsTold,
+            (false, false) => RowNow::Unchanged,
+            (false, true) => RowNow::Mixed,
+        })
     }
 
     /// Merges group by group and keeps what was overruled; says whether anything, and whether a

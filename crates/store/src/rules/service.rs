@@ -31,7 +31,8 @@ pub(crate) struct Service {
     requests: Option<mpsc::Sender<Request>>,
     marker: Marker,
     questions: Option<mpsc::Sender<Question>>,
-    threads: Vec<JoinHandle<()>>,
+    readers: Vec<JoinHandle<()>>,
+    writers: Vec<JoinHandle<()>>,
     /// The tables that are counted.
     tables: &'static [&'static str],
 }
@@ -42,7 +43,8 @@ impl Service {
             requests: None,
             marker: Marker::default(),
             questions: None,
-            threads: Vec::new(),
+            readers: Vec::new(),
+            writers: Vec::new(),
             tables,
         }
     }
@@ -65,13 +67,22 @@ impl Service {
         receiver
     }
 
-    /// Starts a thread that ends when nobody can ask it for anything.
-    pub(crate) fn spawn(
+    /// Starts a thread that ends when nobody can ask it a question.
+    pub(crate) fn spawn_reader(
+        &mut self,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<(), StoreError> {
+        self.readers.push(spawn("store-reader", work)?);
+        Ok(())
+    }
+
+    /// Starts a thread that ends when nobody can ask for something to be written.
+    pub(crate) fn spawn_writer(
         &mut self,
         name: &str,
         work: impl FnOnce() + Send + 'static,
     ) -> Result<(), StoreError> {
-        self.threads.push(spawn(name, work)?);
+        self.writers.push(spawn(name, work)?);
         Ok(())
     }
 
@@ -241,13 +252,19 @@ fn in_one_view<T>(
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // The threads end when nobody can send to them any more; the writer tidies up.
-        self.requests = None;
+        // Threads end when nobody can send to them any more. Who writes ends last, and tidies up
+        // when nobody else is there.
         self.questions = None;
-        for thread in self.threads.drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the store has panicked");
-            }
+        join(&mut self.readers);
+        self.requests = None;
+        join(&mut self.writers);
+    }
+}
+
+fn join(threads: &mut Vec<JoinHandle<()>>) {
+    for thread in threads.drain(..) {
+        if thread.join().is_err() {
+            tracing::error!("a thread of the store has panicked");
         }
     }
 }
@@ -334,7 +351,11 @@ macro_rules! serve {
 
         impl $crate::suite::Inspect for $store {
             fn select(&self, sql: String) -> $crate::StoreFuture<'_, $crate::suite::TextRows> {
-                Box::pin(self.service.select_text(sql))
+                Box::pin(async move {
+                    // Who looks at the rows wants them as they will be.
+                    self.service.request(Request::CatchUp).await?;
+                    self.service.select_text(sql).await
+                })
             }
 
             fn limit_steps(&self, steps: usize) -> $crate::StoreFuture<'_, ()> {

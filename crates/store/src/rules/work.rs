@@ -6,6 +6,7 @@ use super::relax::{HandOn, HandOnList};
 use super::times::Times;
 use crate::cell::{Cell, cells};
 use crate::database::{Database, Sql};
+use crate::numbers::{NumberMap, NumberSet};
 use crate::observed::FieldLists;
 use crate::{StoreError, StoreErrorKind};
 use kittiwake_model::{CommitReport, Expansion, Key, Name, Stamp, Table};
@@ -21,7 +22,7 @@ pub(super) struct Memory {
     pub next_log: i64,
     pub next_run: i64,
     /// Keys that were merged away, and into what.
-    pub merged: HashMap<i64, i64>,
+    pub merged: NumberMap<i64, i64>,
     /// Which table a type is kept in.
     pub types: HashMap<(Name, Name), Table>,
     /// The lists of fields that rows name by number.
@@ -140,16 +141,16 @@ pub(super) struct Work<'a> {
     /// Times that this transaction has not written.
     pub times: Times,
     /// Depths that were read or set in this transaction.
-    pub depths: HashMap<i64, Option<u32>>,
+    pub depths: NumberMap<i64, Option<u32>>,
     /// Network and type of keys, as far as they were needed.
-    pub kinds: HashMap<i64, (Name, Name)>,
+    pub kinds: NumberMap<i64, (Name, Name)>,
     /// Keys that were given away in this transaction, and what it has written of them: nothing
     /// about them has to be looked up that is known from here.
-    pub fresh: HashMap<i64, Fresh>,
+    pub fresh: NumberMap<i64, Fresh>,
     /// Authors of what was written in this transaction.
-    pub authors: HashMap<i64, Option<i64>>,
+    pub authors: NumberMap<i64, Option<i64>>,
     /// Posts that something of this transaction answers.
-    pub answered: HashSet<i64>,
+    pub answered: NumberSet<i64>,
     /// The rules of the present commit.
     pub rules: Option<&'a Expansion>,
     /// Depths that have to be handed on.
@@ -172,11 +173,11 @@ impl<'a> Work<'a> {
             stamp: Stamp::default(),
             report: CommitReport::default(),
             times: Times::default(),
-            depths: HashMap::new(),
-            kinds: HashMap::new(),
-            fresh: HashMap::new(),
-            authors: HashMap::new(),
-            answered: HashSet::new(),
+            depths: NumberMap::default(),
+            kinds: NumberMap::default(),
+            fresh: NumberMap::default(),
+            authors: NumberMap::default(),
+            answered: NumberSet::default(),
             rules: None,
             hand_on: VecDeque::new(),
             conversations: VecDeque::new(),

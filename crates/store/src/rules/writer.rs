@@ -36,6 +36,8 @@ pub(crate) enum Request {
     LimitPages(u32, oneshot::Sender<Result<(), StoreError>>),
     /// The most steps that one transaction may take.
     LimitSteps(usize, oneshot::Sender<Result<(), StoreError>>),
+    /// That nothing is put off any longer.
+    CatchUp(oneshot::Sender<Result<(), StoreError>>),
 }
 
 /// What one caller wants to have written.
@@ -85,6 +87,12 @@ impl<'k> Writer<'k> {
         })
     }
 
+    /// The marks of a commit's objects, as whoever hands it in makes them.
+    #[cfg(test)]
+    pub(crate) fn marks(&self, commit: &Commit) -> Vec<Mark> {
+        self.memory.familiar.marker.marks(commit)
+    }
+
     /// Serves requests until nobody can send any more, then leaves a tidy store. `clock` counts the
     /// time in which nobody asks for anything.
     pub(crate) fn run(mut self, mut requests: mpsc::Receiver<Request>, clock: &Runtime) {
@@ -105,13 +113,18 @@ impl<'k> Writer<'k> {
                         self.steps_max = steps;
                         let _ = answer.send(Ok(()));
                     }
+                    Request::CatchUp(answer) => {
+                        self.catch_up();
+                        let _ = answer.send(Ok(()));
+                    }
                 }
                 if rows < GROUP_ROWS_MAX {
                     next = requests.try_recv().ok();
                 }
             }
             if !group.is_empty() {
-                let is_pressed = group.len() > 1;
+                // In the crate's own tests everything that can be put off is.
+                let is_pressed = group.len() > 1 || cfg!(test);
                 self.serve(group, is_pressed);
                 self.keeper.committed(rows);
             }
@@ -137,7 +150,7 @@ impl<'k> Writer<'k> {
     }
 
     /// Writes what was put off, if anything. Should it fail, it stays put off.
-    fn catch_up(&mut self) {
+    pub(crate) fn catch_up(&mut self) {
         if self.memory.times.len() == 0 || self.poisoned.is_some() {
             return;
         }

@@ -18,7 +18,7 @@ pub(super) struct SqliteDatabase<'c> {
     statements: Statements<'c>,
     /// Where the newest ids are.
     places: RefCell<Places>,
-    checkpoints: Option<RefCell<Checkpoints>>,
+    checkpoints: RefCell<Option<Checkpoints>>,
 }
 
 impl<'c> SqliteDatabase<'c> {
@@ -27,12 +27,12 @@ impl<'c> SqliteDatabase<'c> {
             connection,
             statements: Statements::new(connection),
             places: RefCell::default(),
-            checkpoints: None,
+            checkpoints: RefCell::default(),
         }
     }
 
     pub(super) fn with_checkpoints(mut self, checkpoints: Checkpoints) -> Self {
-        self.checkpoints = Some(RefCell::new(checkpoints));
+        self.checkpoints = RefCell::new(Some(checkpoints));
         self
     }
 
@@ -130,12 +130,15 @@ impl Keeper for SqliteDatabase<'_> {
     }
 
     fn committed(&self, rows: usize) {
-        if let Some(checkpoints) = &self.checkpoints {
-            checkpoints.borrow_mut().committed(self.connection, rows);
+        if let Some(checkpoints) = &mut *self.checkpoints.borrow_mut() {
+            checkpoints.committed(self.connection, rows);
         }
     }
 
     fn finish(&self) {
+        if let Some(checkpoints) = self.checkpoints.take() {
+            checkpoints.finish();
+        }
         let tidied = self
             .connection
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));

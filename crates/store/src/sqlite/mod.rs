@@ -17,6 +17,8 @@ mod plans;
 mod schema;
 mod statements;
 mod views;
+#[cfg(test)]
+mod writing;
 
 pub use crate::OpenMode;
 use crate::StoreError;
@@ -50,7 +52,7 @@ impl SqliteStore {
         }
         let connection = open::reader(path)?;
         let questions = service.questions();
-        service.spawn("store-reader", move || {
+        service.spawn_reader(move || {
             service::answer(&SqliteDatabase::new(&connection), questions);
         })?;
         Ok(Self {
@@ -109,7 +111,7 @@ fn start_writer(path: &Path, service: &mut Service) -> Result<(), StoreError> {
     let marker = service.marker();
     // Whoever opens the file hears of what cannot be read in it.
     let (loaded, has_loaded) = std::sync::mpsc::sync_channel(1);
-    service.spawn("store-writer", move || {
+    service.spawn_writer("store-writer", move || {
         let database = SqliteDatabase::new(&connection).with_checkpoints(checkpoints);
         let writer = database
             .load()
@@ -126,7 +128,7 @@ fn start_writer(path: &Path, service: &mut Service) -> Result<(), StoreError> {
     })?;
     has_loaded.recv().map_err(|_| StoreError::closed())??;
     let connection = open::mover(path)?;
-    service.spawn("store-mover", move || mover.run(&connection))
+    service.spawn_writer("store-mover", move || mover.run(connection))
 }
 
 #[cfg(test)]

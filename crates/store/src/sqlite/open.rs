@@ -22,9 +22,9 @@ const LOOK_WAIT: Duration = Duration::from_millis(20);
 const STATEMENTS_MAX: usize = 256;
 /// A post takes one to two kilobytes: larger pages than SQLite's own 4 096 bytes mean fewer writes.
 pub(super) const PAGE_BYTES: i64 = 8_192;
-/// Pages in the write-ahead log before the writer itself moves them into the file (128 MiB);
+/// Pages in the write-ahead log before the writer itself moves them into the file (384 MiB);
 /// mostly they have been moved beside it before that.
-const CHECKPOINT_PAGES: i64 = 16_384;
+const CHECKPOINT_PAGES: i64 = 49_152;
 /// What the write-ahead log is cut down to after somebody's long reading made it grow.
 const LOG_BYTES_MAX: i64 = 2 * 64 * 1024 * 1024;
 /// The writer's pages in memory. Eight times as many brought nothing measurable: what is appended

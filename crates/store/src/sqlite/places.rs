@@ -7,21 +7,21 @@
 //! page of the table is then written once for many rows. `rules` says up to which row all have been
 //! moved; whoever opens the file reads the rows beyond it.
 
+use crate::numbers::NumberMap;
 use crate::{StoreError, StoreErrorKind};
 use rusqlite::{Connection, OptionalExtension as _};
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Newest rows after which they begin to be moved: about 3 MB.
-const YOUNG_MAX: usize = if cfg!(test) { 8 } else { 1 << 16 };
+/// Newest rows after which they begin to be moved: about 1 MB.
+const YOUNG_MAX: usize = if cfg!(test) { 8 } else { 1 << 15 };
 /// Rows that one transaction moves.
 const STRETCH: usize = if cfg!(test) { 5 } else { 4_096 };
 
 /// Rows by hash. Nearly every hash has one row; further ones are kept apart.
 #[derive(Debug, Default)]
 struct Rows {
-    first: HashMap<i64, i64>,
+    first: NumberMap<i64, i64>,
     further: Vec<(i64, i64)>,
 }
 
@@ -124,8 +124,11 @@ impl Places {
             self.left = self.moving.sorted();
             self.moving_until = self.next_row - 1;
         }
-        let stretch = self.left.len().saturating_sub(STRETCH);
-        self.left.split_off(stretch).into_iter().rev()
+        // So many are left only where the program has ended again and again before all were moved.
+        let is_behind = self.left.len() > 2 * YOUNG_MAX;
+        let stretch = if is_behind { usize::MAX } else { STRETCH };
+        let begin = self.left.len().saturating_sub(stretch);
+        self.left.split_off(begin).into_iter().rev()
     }
 
     /// The last row of those that were being moved, once all of them have been.

@@ -1,14 +1,10 @@
 //! How SQLite goes about the statements of the rules.
 
-use super::database::SqliteDatabase;
 use super::migrate::{MIGRATIONS, migrate};
 use crate::export::ExportTable;
 use crate::rules::export::{ALL_IDS, objects_sql, sql_of};
-use crate::rules::familiar::Marker;
 use crate::rules::read::DUE;
-use crate::rules::writer::{Marked, Writer};
-use crate::{StoreError, StoreErrorKind};
-use kittiwake_model::{Commit, CommitReport, Table};
+use kittiwake_model::Table;
 use rusqlite::{Connection, params};
 
 fn connection() -> Connection {
@@ -71,46 +67,4 @@ fn every_part_has_its_column() {
             assert_eq!(columns, table.parts().len(), "{}", table.name());
         }
     }
-}
-
-fn commit(writer: &mut Writer<'_>) -> Result<Vec<Vec<CommitReport>>, StoreError> {
-    let commit = Commit {
-        controls_done: vec![1],
-        ..Commit::default()
-    };
-    let marks = Vec::new();
-    writer.write(&[vec![Marked { commit, marks }]], false)
-}
-
-#[test]
-fn after_a_failure_that_leaves_doubt_nothing_more_is_written() {
-    let connection = connection();
-    let database = SqliteDatabase::new(&connection);
-    database.load().unwrap();
-    let mut writer = Writer::load(&database, Marker::default()).unwrap();
-    commit(&mut writer).unwrap();
-    // The commit fails, and what the file holds cannot be read again either.
-    connection
-        .execute_batch("DROP TABLE control; DROP TABLE key_merges")
-        .unwrap();
-    assert!(commit(&mut writer).is_err());
-    let error = commit(&mut writer).unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::Poisoned);
-    assert!(error.to_string().contains("start again"), "{error}");
-}
-
-#[test]
-fn after_a_failure_that_was_undone_writing_goes_on() {
-    let connection = connection();
-    let database = SqliteDatabase::new(&connection);
-    database.load().unwrap();
-    let mut writer = Writer::load(&database, Marker::default()).unwrap();
-    connection
-        .execute_batch("ALTER TABLE control RENAME TO away")
-        .unwrap();
-    assert!(commit(&mut writer).is_err());
-    connection
-        .execute_batch("ALTER TABLE away RENAME TO control")
-        .unwrap();
-    commit(&mut writer).unwrap();
 }

@@ -1,0 +1,86 @@
+//! The least time between two visits: an endless crawl keeps it and sleeps till then, a round does
+//! not care.
+
+use crate::support::{Folder, Running, Sim};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A crawl of what the server says of itself, which rests for a day after a visit.
+fn crawl(folder: &Folder, sim: &Sim, words: &str) -> Command {
+    let words = format!("somebody --robots instance --limits off {words}");
+    folder.crawl_command(&sim.address, &words)
+}
+
+#[test]
+fn an_endless_crawl_comes_back_when_the_least_time_is_over() {
+    let folder = Folder::new();
+    // A day lasts a second.
+    let arguments = "--users 30 --seed 3 --speed 86400 --limits off";
+    let sim = Sim::start(&folder, arguments);
+    let started = Instant::now();
+    let words = format!("--clock-from {}", sim.address);
+    let _running = Running::start(&mut crawl(&folder, &sim, &words));
+    sim.wait_for_calls(3);
+    assert!(
+        started.elapsed() >= Duration::from_secs(2),
+        "three visits within less than two days"
+    );
+}
+
+#[test]
+fn a_round_visits_whom_an_endless_crawl_would_let_rest() {
+    let folder = Folder::new();
+    let arguments = "--users 30 --seed 3 --speed 0 --limits off";
+    let sim = Sim::start(&folder, arguments);
+    let mut calls = 0;
+    for (words, calls_more) in [
+        ("--for 1s", 1),
+        // Nothing is due before tomorrow.
+        ("--for 1s", 0),
+        // The round that the first run began is complete.
+        ("--until-idle", 0),
+        ("--again", 1),
+        ("--until-idle", 0),
+        ("--again", 1),
+        ("--for 1s", 0),
+    ] {
+        let status = crawl(&folder, &sim, words).status().expect("a run");
+        assert_eq!(status.code(), Some(0), "{words}");
+        calls += calls_more;
+        assert_eq!(sim.calls(), calls, "after {words}");
+    }
+}
+
+/// How often all threads of a process went to sleep so far.
+fn sleeps(process: u32) -> u64 {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("its threads");
+    let counts = threads.filter_map(|thread| {
+        let status = std::fs::read_to_string(thread.ok()?.path().join("status")).ok()?;
+        let count = status
+            .lines()
+            .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+        count.trim().parse::<u64>().ok()
+    });
+    counts.sum()
+}
+
+#[test]
+fn a_crawl_with_nobody_due_sleeps_and_ends_when_it_is_told() {
+    let folder = Folder::new();
+    let arguments = "--users 30 --seed 3 --speed 0 --limits off";
+    let sim = Sim::start(&folder, arguments);
+    let mut running = Running::start(&mut crawl(&folder, &sim, ""));
+    sim.wait_for_calls(1);
+    // Whatever it still had to write is written by then.
+    std::thread::sleep(Duration::from_secs(1));
+    let process = running.child.id();
+    let before = sleeps(process);
+    std::thread::sleep(Duration::from_secs(2));
+    let woken = sleeps(process) - before;
+    // It looks for commands now and then; going round without a rest, it would wake a thousand times
+    // a second. A slow machine wakes it less often still.
+    assert!(woken < 200, "woken {woken} times in two seconds");
+    assert_eq!(sim.calls(), 1);
+    running.interrupt();
+    assert_eq!(running.wait(), Some(130));
+}
