@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use kittiwake_model::Secret;
 use reqwest::Client;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
@@ -352,7 +353,8 @@ fn outgoing(request: Request) -> Result<reqwest::Request, FetchError> {
         Method::Get => reqwest::Method::GET,
         Method::Post => reqwest::Method::POST,
     };
-    let mut outgoing = reqwest::Request::new(method, request.url);
+    let url = with_secret_query(request.url, &request.secret_query);
+    let mut outgoing = reqwest::Request::new(method, url);
     for (name, value) in &request.headers {
         let (name, value) = header(name, value)?;
         outgoing.headers_mut().append(name, value);
@@ -364,6 +366,27 @@ fn outgoing(request: Request) -> Result<reqwest::Request, FetchError> {
     }
     *outgoing.body_mut() = request.body.map(reqwest::Body::from);
     Ok(outgoing)
+}
+
+/// The URL with the secret pairs. A server may have repeated them in a redirect; they are sent once.
+fn with_secret_query(mut url: Url, secrets: &[(String, Secret)]) -> Url {
+    if secrets.is_empty() {
+        return url;
+    }
+    let is_secret = |name: &str| secrets.iter().any(|(secret, _)| secret == name);
+    let others: Vec<(String, String)> = url
+        .query_pairs()
+        .filter(|(name, _)| !is_secret(name))
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect();
+    let secrets = secrets
+        .iter()
+        .map(|(name, secret)| (name.as_str(), secret.expose_secret()));
+    url.query_pairs_mut()
+        .clear()
+        .extend_pairs(others)
+        .extend_pairs(secrets);
+    url
 }
 
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), FetchError> {

@@ -16,7 +16,7 @@
 //! | `bodies.rs` | one byte budget for all bodies in flight, and why it cannot deadlock |
 //! | `hosts.rs` | how many exchanges one host may have at once |
 //! | `request.rs`, `response.rs` | what goes out and what comes back, as plain data |
-//! | `secret.rs`, `error.rs` | texts that are safe to print |
+//! | `error.rs` | texts that are safe to print |
 //! | `retry_after.rs` | how long a server asks to be left alone |
 
 mod address;
@@ -29,15 +29,14 @@ mod request;
 mod resolve;
 mod response;
 mod retry_after;
-mod secret;
 
 pub use address::{is_loopback_host, is_public};
 pub use bodies::BodyPermit;
 pub use config::FetchConfig;
 pub use error::{FetchError, FetchErrorKind, SafeUrl, TimeoutPhase};
 pub use http::{FetchSlot, Fetcher, install_tls_provider};
+pub use kittiwake_model::Secret;
 pub use request::{HostTrust, Method, Request};
 pub use resolve::{HostResolver, Resolving, SystemResolver};
 pub use response::{Headers, Response};
 pub use retry_after::retry_after;
-pub use secret::Secret;

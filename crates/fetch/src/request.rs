@@ -6,7 +6,7 @@ use bytes::Bytes;
 use url::Url;
 
 use crate::error::SafeUrl;
-use crate::secret::Secret;
+use kittiwake_model::Secret;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
@@ -33,6 +33,9 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// Headers such as `authorization`. Whether the host may have them is for the caller to know.
     pub secret_headers: Vec<(String, Secret)>,
+    /// Keys that a network wants in the query. They are joined to the URL when it is sent, in the
+    /// place of pairs of the same name, and stand nowhere else.
+    pub secret_query: Vec<(String, Secret)>,
     pub body: Option<Bytes>,
     pub trust: HostTrust,
 }
@@ -45,6 +48,7 @@ impl Request {
             url,
             headers: Vec::new(),
             secret_headers: Vec::new(),
+            secret_query: Vec::new(),
             body: None,
             trust,
         }
@@ -60,6 +64,7 @@ impl fmt::Debug for Request {
             .field("url", &SafeUrl::from(&self.url))
             .field("header_names", &header_names)
             .field("secret_headers", &self.secret_headers)
+            .field("secret_query", &self.secret_query)
             .field("body_bytes", &self.body.as_ref().map(Bytes::len))
             .field("trust", &self.trust)
             .finish()

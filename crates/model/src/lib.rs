@@ -16,6 +16,7 @@ pub mod link;
 pub mod merge;
 pub mod object;
 pub mod outcome;
+pub mod secret;
 pub mod value;
 
 use std::sync::Arc;
@@ -40,4 +41,5 @@ pub use link::{Link, LinkTable, List, Walk};
 pub use merge::{GroupState, Stamp};
 pub use object::{Group, Object, Standing};
 pub use outcome::{Outcome, OutcomeCode};
+pub use secret::Secret;
 pub use value::Value;

@@ -1,13 +1,14 @@
 //! How one network speaks: definition → request; bytes → objects.
 //!
 //! Knows: the definition format, paths and expressions, paging, error signs, limits as a network
-//! declares and reports them. Pure: no sockets, no files, no clock; whatever time is needed is
+//! declares and reports them, how one logs in and signs. Pure: no sockets, no files, no clock; whatever time is needed is
 //! passed in.
 //! Does not know: how bytes travel, what is stored, what is visited next.
 //!
 //! [`Network::parse`] turns a definition's text into a checked, compiled [`Network`];
 //! [`Network::request`] says what to send, [`Network::read`] what an answer means.
 
+pub mod auth;
 pub mod budget;
 mod coverage;
 pub mod definition;

@@ -1,5 +1,6 @@
 //! A checked, compiled network.
 
+use crate::auth::Auth;
 use crate::budget::LimitHeaders;
 use crate::expression::Expression;
 use crate::path::Path;
@@ -20,6 +21,9 @@ pub struct Network {
     pub(crate) text: String,
     /// The one address of the network; `None` when there are many hosts.
     pub(crate) address: Option<Url>,
+    /// How programs have to call themselves.
+    pub(crate) user_agent: Option<String>,
+    pub(crate) auth: Auth,
     /// The type of the host itself, when the host is a subject.
     pub(crate) host_kind: Option<Name>,
     pub(crate) types: Vec<Type>,
@@ -77,6 +81,8 @@ pub struct Query {
     pub(crate) batch: Option<Batch>,
     pub(crate) page: Option<PageRule>,
     pub(crate) since: Option<SinceRule>,
+    /// Parameters that may hold a secret: no cursor keeps them.
+    pub(crate) secret_parameters: Vec<String>,
     /// The budgets that may apply, by their place in the network's list.
     pub(crate) budgets: Vec<usize>,
     pub(crate) selects: Vec<Select>,
@@ -281,6 +287,66 @@ impl Network {
     /// The query that finds an object of this type by its handle.
     pub fn resolve_query(&self, kind: &str) -> Option<&Query> {
         self.query(self.find_type(kind)?.resolve.as_deref()?)
+    }
+
+    /// How the network is asked by somebody it knows.
+    pub fn auth(&self) -> &Auth {
+        &self.auth
+    }
+
+    /// The headers in which servers say what is left: limit, remaining and reset.
+    pub fn limit_header_names(&self) -> Option<[&str; 3]> {
+        let headers = self.limit_headers.as_ref()?;
+        Some([&headers.limit, &headers.remaining, &headers.reset])
+    }
+
+    /// The budgets that a call with a credential is charged to, if it is none of the queries.
+    pub fn budgets_of_other_calls(&self) -> Vec<Name> {
+        let budgets = self.budgets.iter().zip(&self.conditions);
+        budgets
+            .filter(|(_, condition)| {
+                condition.authenticated != Some(false) && condition.any_parameter.is_empty()
+            })
+            .map(|(rule, _)| rule.name.clone())
+            .collect()
+    }
+
+    /// What a program calls itself, where the network has a rule for it.
+    pub fn user_agent(&self, version: &str, contact: &str, platform: &str) -> Option<String> {
+        let template = self.user_agent.as_ref()?;
+        Some(
+            template
+                .replace("{version}", version)
+                .replace("{platform}", platform)
+                .replace("{contact}", contact),
+        )
+    }
+
+    /// The least permissions that some robots need: those of their queries, and of the queries
+    /// that find their subjects.
+    pub fn scopes_of(&self, robots: &[Name]) -> Vec<String> {
+        let mut scopes: Vec<String> = Vec::new();
+        let chosen = self.robots.iter().filter(|it| robots.contains(&it.name));
+        for robot in chosen {
+            let steps = robot
+                .steps
+                .iter()
+                .filter_map(|step| self.query(&step.query));
+            for query in steps.chain(self.resolve_query(&robot.kind)) {
+                let scope = query.scope.iter().filter(|_| query.auth != AuthNeed::None);
+                scopes.extend(scope.cloned());
+            }
+        }
+        scopes.sort();
+        scopes.dedup();
+        scopes
+    }
+
+    /// Whether a robot sends a credential, where there is one.
+    pub fn sends_credential(&self, robot: &str) -> bool {
+        let steps = self.robot(robot).into_iter().flat_map(|it| &it.steps);
+        let mut queries = steps.filter_map(|step| self.query(&step.query));
+        queries.any(|query| query.auth != AuthNeed::None)
     }
 
     /// Whether the user has to name a host.

@@ -113,7 +113,9 @@ fn differing_parameters(query: &Query, page: Page<'_>, asked: &Url, target: &Url
         let is_first = first
             .iter()
             .any(|(known, same)| *known == name && *same == value);
-        if !is_first && !name.is_empty() {
+        // Servers repeat the key that they were asked with; a cursor is stored and logged.
+        let is_secret = query.secret_parameters.iter().any(|key| *key == name);
+        if !is_first && !is_secret && !name.is_empty() {
             token.append_pair(&name, &value);
         }
     }

@@ -83,6 +83,7 @@ async fn a_request_arrives_as_it_was_built() {
             ("X-Both".to_owned(), "2".to_owned()),
         ],
         secret_headers: Vec::new(),
+        secret_query: Vec::new(),
         body: Some(Bytes::from_static(b"{\"a\":1}")),
         trust: HostTrust::Named,
     };
@@ -121,6 +122,7 @@ async fn a_secret_reaches_the_server_and_nothing_else() {
     let (server, requests) = recording_server().await;
     let request = |url| Request {
         secret_headers: vec![("authorization".to_owned(), Secret::new(VALUE))],
+        secret_query: vec![("key".to_owned(), Secret::new(VALUE))],
         ..Request::get(url, HostTrust::Named)
     };
     let fetcher = fetcher();

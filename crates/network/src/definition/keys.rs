@@ -8,6 +8,7 @@ pub(super) const TOP: &[&str] = &[
     "verified_on",
     "sources",
     "host",
+    "auth",
     "limit_headers",
     "budgets",
     "types",
@@ -16,7 +17,32 @@ pub(super) const TOP: &[&str] = &[
     "seeds",
     "errors",
 ];
-pub(super) const HOST: &[&str] = &["kind", "address", "type"];
+pub(super) const HOST: &[&str] = &["kind", "address", "type", "user_agent"];
+pub(super) const AUTH: &[&str] = &["methods"];
+pub(super) const AUTH_METHOD: &[&str] = &[
+    "kind",
+    "description",
+    "send",
+    "scopes",
+    "variables",
+    "hosts",
+    "page",
+    "test",
+    "authorize",
+    "device",
+    "token",
+    "client_auth",
+    "register",
+    "paste_redirect",
+    "create",
+    "refresh",
+    "parameters",
+    "answer",
+];
+pub(super) const AUTH_SEND: &[&str] = &["header", "query"];
+pub(super) const AUTH_REGISTER: &[&str] = &["path", "parameters"];
+pub(super) const AUTH_ANSWER: &[&str] = &["access", "refresh", "account"];
+pub(super) const AUTH_TEST: &[&str] = &["path", "account", "scopes_header"];
 pub(super) const LIMIT_HEADERS: &[&str] = &["limit", "remaining", "reset", "reset_format"];
 pub(super) const BUDGET: &[&str] = &[
     "scope",
@@ -98,6 +124,12 @@ pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
     &[
         ("top", TOP),
         ("host", HOST),
+        ("auth", AUTH),
+        ("auth.methods.NAME", AUTH_METHOD),
+        ("auth.methods.NAME.send", AUTH_SEND),
+        ("auth.methods.NAME.register", AUTH_REGISTER),
+        ("auth.methods.NAME.answer", AUTH_ANSWER),
+        ("auth.methods.NAME.test", AUTH_TEST),
         ("limit_headers", LIMIT_HEADERS),
         ("budgets.NAME", BUDGET),
         ("types.NAME", TYPE),

@@ -3,6 +3,7 @@
 //! All problems are collected, each with its place and what to write instead; a network exists
 //! only when there is none.
 
+mod auth;
 mod fields;
 mod keys;
 mod limits;
@@ -69,10 +70,15 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
         .text("title")
         .map_or_else(|| name.to_string(), |title| title.value);
     let address = read_host(&top);
+    let auth = auth::read_auth(&top);
     let budgets = limits::read_budgets(&top);
     let query_names = names_in(&top, "queries");
     let types = types::read_types(&top, &query_names);
-    let queries = queries::read_queries(&top, &types, &budgets);
+    let mut queries = queries::read_queries(&top, &types, &budgets);
+    let secret_parameters = auth.secret_parameters();
+    for query in &mut queries {
+        query.secret_parameters.clone_from(&secret_parameters);
+    }
     let robots = visits::read_robots(&top, &types, &queries);
     let host_kind = read_host_kind(&top, &types);
     let seeds = visits::read_seeds(&top, &types);
@@ -95,6 +101,8 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
         digest: hex_of(&Sha256::digest(text.as_bytes())),
         text: text.to_owned(),
         address,
+        user_agent: read_user_agent(&top),
+        auth,
         host_kind,
         types: types.kinds,
         shapes: types.shapes,
@@ -165,6 +173,27 @@ fn read_host(top: &Section<'_, '_>) -> Option<Url> {
             None
         }
     }
+}
+
+/// How programs have to call themselves.
+fn read_user_agent(top: &Section<'_, '_>) -> Option<String> {
+    const PLACEHOLDERS: [&str; 3] = ["{version}", "{contact}", "{platform}"];
+    let host = top.table("host")?;
+    let template = host.text("user_agent")?;
+    let mut rest = template.value.clone();
+    for placeholder in PLACEHOLDERS {
+        rest = rest.replace(placeholder, "");
+    }
+    let is_line = rest.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    if rest.contains(['{', '}']) || !is_line {
+        let message = "`user_agent` has a placeholder or a letter that cannot be sent";
+        let help = format!("placeholders are {}", PLACEHOLDERS.join(", "));
+        host.report(&template.span, message, help);
+    } else if !template.value.contains("{contact}") {
+        let message = "`user_agent` does not say who asks";
+        host.report(&template.span, message, "put `{contact}` into it");
+    }
+    Some(template.value)
 }
 
 /// The type of the host itself.

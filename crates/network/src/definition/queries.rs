@@ -102,6 +102,7 @@ fn read_query(
         batch,
         page,
         since,
+        secret_parameters: Vec::new(),
         budgets: read_budget_names(section, budgets),
         selects,
         tree,

@@ -7,6 +7,7 @@
     reason = "a test that cannot go on fails, and says what it checked"
 )]
 
+mod auth;
 mod documentation;
 mod example;
 mod hostile;
