@@ -21,6 +21,8 @@ pub(crate) struct Controls {
     paused: BTreeSet<Option<Name>>,
     /// Robots that were switched off for this run.
     stopped: BTreeSet<Name>,
+    /// Why robots are not let in, if some are not.
+    locked_out: Option<String>,
 }
 
 impl Controls {
@@ -78,6 +80,29 @@ impl Scheduler {
         }
         self.show_controls();
         Ok(())
+    }
+
+    /// A server does not let the work in. Its robot is done for this run and, if it was the
+    /// credential that was refused, so is everyone who would send it. The others go on.
+    pub(crate) fn lock_out(&mut self, work: &Work, reason: String) {
+        self.hand_back(work);
+        let network = &self.shop.settings.network;
+        let is_refused = self.shop.settings.credential.is_some() && work.call.plan.send_credential;
+        let filings = self.shop.expansion.robots.iter();
+        let locked = filings.map(|filing| &filing.robot).filter(|robot| {
+            **robot == work.robot || (is_refused && network.sends_credential(robot))
+        });
+        self.controls.stopped.extend(locked.cloned());
+        self.controls.locked_out.get_or_insert(reason);
+        self.drop_held_back();
+    }
+
+    /// How the run ended, given that robots may have been locked out of it.
+    pub(crate) fn with_lock_outs(&self, end: End) -> End {
+        match (&self.controls.locked_out, &end) {
+            (Some(reason), End::Idle | End::Stopped) => End::AuthExpired(reason.clone()),
+            _ => end,
+        }
     }
 
     /// Looks for new commands now and then, and carries them out.

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The four gaps between one step and the next in which a crash could lose or double something.
+/// The gaps between one step and the next in which a crash could lose or double something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CrashPoint {
     /// A call was granted and not yet sent.
@@ -18,14 +18,17 @@ pub enum CrashPoint {
     AnswerAndCommit,
     /// The commit is durable and not yet acknowledged.
     CommitAndAcknowledge,
+    /// A credential was renewed and what was given for it is not yet saved.
+    RenewAndSave,
 }
 
 impl CrashPoint {
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::GrantAndSend,
         Self::SendAndAnswer,
         Self::AnswerAndCommit,
         Self::CommitAndAcknowledge,
+        Self::RenewAndSave,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -34,6 +37,7 @@ impl CrashPoint {
             Self::SendAndAnswer => "send-and-answer",
             Self::AnswerAndCommit => "answer-and-commit",
             Self::CommitAndAcknowledge => "commit-and-acknowledge",
+            Self::RenewAndSave => "renew-and-save",
         }
     }
 }
@@ -59,7 +63,7 @@ impl CrashHook {
         Self(Some(Arc::new(hook)))
     }
 
-    pub(crate) fn reached(&self, point: CrashPoint) {
+    pub fn reached(&self, point: CrashPoint) {
         if let Some(hook) = &self.0 {
             hook(point);
         }

@@ -24,7 +24,7 @@ pub async fn crawl(settings: CrawlSettings, parts: Parts) -> Result<CrawlReport,
         // lease: subjects that are due become work.
         scheduler.lease().await?;
         if let Some(end) = scheduler.end() {
-            break end;
+            break scheduler.with_lock_outs(end);
         }
         // grant: work that every limit allows is sent; request, fetch, map and commit follow in a
         // task of its own (exchange.rs), so that many calls are in flight at once.

@@ -1,6 +1,7 @@
 //! One call from send to commit.
 
 use crate::crashpoint::CrashPoint;
+use crate::credential::{Held, Refusal, Standing, redact, redact_raw};
 use crate::permits::{Permit, Purse, Taken};
 use crate::settings::{CrawlSettings, Parts};
 use crate::settle::UNTOLD_WAIT_US;
@@ -8,7 +9,7 @@ use crate::walk::Step;
 use crate::work::Work;
 use crate::{Clock, CrashHook, EngineError};
 use kittiwake_fetch::{
-    FetchError, FetchErrorKind, Fetcher, HostTrust, Method, Request, Response, Secret, retry_after,
+    FetchError, FetchErrorKind, Fetcher, HostTrust, Method, Request, Response, retry_after,
 };
 use kittiwake_frontier::{Policy, Shared};
 use kittiwake_model::outcome::Consequence;
@@ -72,6 +73,7 @@ pub(crate) struct Shop {
     pub expansion: Arc<Expansion>,
     pub shared: Mutex<Shared>,
     pub wire: Wire,
+    pub standing: Standing,
 }
 
 /// An exchange that is over, durably.
@@ -121,11 +123,30 @@ pub(crate) struct Heard {
     /// Until when the server asked us to wait.
     pub wait_until: Option<LimitTime>,
     pub host_down: bool,
+    /// The credential was refused and is renewed: the call can be made again.
+    pub renewed: bool,
     /// Microseconds that reading the answer and finding new subjects in it took.
     pub seed_us: u32,
     pub sent: RealTime,
     pub answered: RealTime,
     pub observed: WorldTime,
+}
+
+/// What sending gave.
+enum Fetched {
+    Response(Response),
+    Failed(FetchError),
+    /// Nothing was sent: the credential cannot be had.
+    Locked(String),
+}
+
+impl From<Result<Response, FetchError>> for Fetched {
+    fn from(fetched: Result<Response, FetchError>) -> Self {
+        match fetched {
+            Ok(response) => Self::Response(response),
+            Err(error) => Self::Failed(error),
+        }
+    }
 }
 
 /// What came of sending a call.
@@ -198,6 +219,7 @@ impl Shop {
             expansion: Arc::new(expansion),
             shared: Mutex::new(Shared::default()),
             wire: Wire::default(),
+            standing: Standing::default(),
         }
     }
 
@@ -220,14 +242,13 @@ impl Shop {
         let mut led_astray = OutcomeCode::Malformed;
         loop {
             let (observed, sent) = (self.clock.world(), self.clock.real());
-            let fetched = self.fetch(work, &url).await;
+            let (fetched, held) = self.fetch(work, &url).await;
             let answered = self.clock.real();
             // Another host's word is no word on the limits of ours.
             let home = url.origin() == self.settings.base.origin();
-            let response = fetched.as_ref().ok().filter(|_| home);
-            let reports = match response {
-                Some(response) => self.limit_reports(work, response)?,
-                None => Vec::new(),
+            let reports = match &fetched {
+                Fetched::Response(response) if home => self.limit_reports(work, response)?,
+                _ => Vec::new(),
             };
             self.purse.lock().await.settle(permit, &reports).await?;
             let heard = |reading, status, bytes| Heard {
@@ -237,14 +258,19 @@ impl Shop {
                 raw: None,
                 wait_until: None,
                 host_down: false,
+                renewed: false,
                 seed_us: 0,
                 sent,
                 answered,
                 observed,
             };
             let response = match fetched {
-                Ok(response) => response,
-                Err(error) => {
+                Fetched::Response(response) => response,
+                Fetched::Locked(reason) => {
+                    let reading = Reading::of(OutcomeCode::AuthExpired, reason);
+                    return Ok(Hearing::Answer(Box::new(heard(reading, None, 0))));
+                }
+                Fetched::Failed(error) => {
                     let (mut reading, is_down) = failure(&error);
                     // A passing redirect to where nothing may be asked says nothing of the subject.
                     if !hops.is_empty() && reading.outcome == OutcomeCode::Forbidden {
@@ -265,7 +291,9 @@ impl Shop {
                 let begun = Instant::now();
                 let mut heard = heard(self.read(work, &url, &response)?, Some(status), bytes);
                 heard.seed_us = begun.elapsed().as_micros() as u32;
-                heard.raw = self.settings.keep_raw.then(|| response.body.to_vec());
+                let raw = self.settings.keep_raw.then(|| response.body.to_vec());
+                heard.raw = redact_raw(held.as_ref(), raw);
+                self.hear_of_credential(held.as_ref(), &mut heard).await;
                 if home {
                     heard.wait_until = self
                         .hear_limits(work, &response, &heard.reading, &reports)
@@ -309,38 +337,51 @@ impl Shop {
         }
     }
 
-    async fn fetch(&self, work: &Work, url: &Url) -> Result<Response, FetchError> {
+    /// What the answer says of the credential that was sent.
+    async fn hear_of_credential(&self, held: Option<&Held>, heard: &mut Heard) {
+        let Some(held) = held else {
+            return;
+        };
+        redact(Some(held), &mut heard.reading.reason);
+        if heard.reading.outcome == OutcomeCode::AuthExpired {
+            heard.renewed = self.refused(held).await == Refusal::Renewed;
+        } else if heard.reading.outcome.is_success() {
+            self.accepted(held);
+        }
+    }
+
+    /// Sends the call; what of the credential went with it is told, too.
+    async fn fetch(&self, work: &Work, url: &Url) -> (Fetched, Option<Held>) {
         let plan = &work.call.plan;
         let home = url.origin() == self.settings.base.origin();
-        let credential = self.settings.credential.as_ref();
-        // A credential goes only to the host it was issued for.
-        let secret_headers = credential
-            .filter(|_| home && plan.send_credential)
-            .map(|credential| ("authorization".to_owned(), bearer(&credential.secret)));
-        let request = Request {
+        let mut request = Request {
             method: if plan.method == "POST" {
                 Method::Post
             } else {
                 Method::Get
             },
-            url: url.clone(),
             headers: plan.headers.clone(),
-            secret_headers: secret_headers.into_iter().collect(),
-            body: None,
-            trust: if home {
-                HostTrust::Named
-            } else {
-                HostTrust::Learnt
-            },
+            ..Request::get(
+                url.clone(),
+                if home {
+                    HostTrust::Named
+                } else {
+                    HostTrust::Learnt
+                },
+            )
+        };
+        let held = match self.attach(&mut request, plan.send_credential).await {
+            Ok(held) => held,
+            Err(reason) => return (Fetched::Locked(reason), None),
         };
         let fetch = self.fetcher.fetch(request);
         tokio::pin!(fetch);
         tokio::select! {
             biased;
-            fetched = &mut fetch => return fetched,
+            fetched = &mut fetch => return (fetched.into(), held),
             () = tokio::task::yield_now() => self.crash.reached(CrashPoint::SendAndAnswer),
         }
-        fetch.await
+        (fetch.await.into(), held)
     }
 
     fn read(&self, work: &Work, url: &Url, response: &Response) -> Result<Reading, EngineError> {
@@ -428,10 +469,6 @@ fn budget_id<'a>(work: &'a Work, name: &Name) -> Option<&'a BudgetId> {
         .iter()
         .position(|budget| budget == name)?;
     work.call.budgets.get(place)
-}
-
-fn bearer(secret: &Secret) -> Secret {
-    Secret::new(format!("Bearer {}", secret.expose_secret()))
 }
 
 fn redirect(response: &Response) -> Option<String> {

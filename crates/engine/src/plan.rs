@@ -5,9 +5,10 @@ use crate::exchange::Shop;
 use crate::walk::{self, Step, StepPage};
 use crate::work::{Call, Purpose};
 use kittiwake_model::{BudgetId, Commit, CommitReport, Identity, Name, Scope};
-use kittiwake_network::{Ask, Query, RequestError};
+use kittiwake_network::{Ask, Network, Query, RequestError};
 use kittiwake_store::TaskRecord;
 use std::sync::Arc;
+use url::Url;
 
 impl Shop {
     /// Lets the store hand depths on to neighbours, a bounded number at a time.
@@ -104,26 +105,37 @@ impl Shop {
             .credential
             .as_ref()
             .map(|known| known.fingerprint.as_str());
-        // A server is known by the address that is dialled: another spelling of its name is no
-        // second allowance. Windows of another clock are other windows.
-        let authority = settings.base.host_str().unwrap_or_default();
-        let port = settings.base.port_or_known_default().unwrap_or_default();
-        let server = format!("{authority}:{port}");
-        let clock = match settings.clock_source.as_str() {
-            "real" => String::new(),
-            other => format!(" ({other})"),
-        };
         let id = |name: &Name| {
-            let scope = settings.network.budget(name).map(|rule| rule.scope);
-            let whose = match scope {
-                Some(Scope::User | Scope::Token) => credential.unwrap_or("anonymous"),
-                _ => "this-address",
-            };
-            BudgetId(format!(
-                "{}/{name}@{server}#{whose}{clock}",
-                settings.network.name()
-            ))
+            let clock = settings.clock_source.as_str();
+            budget_id(&settings.network, &settings.base, name, credential, clock)
         };
         names.iter().map(id).collect()
     }
+}
+
+/// What a budget is called in the ledger.
+pub(crate) fn budget_id(
+    network: &Network,
+    base: &Url,
+    name: &Name,
+    credential: Option<&str>,
+    clock_source: &str,
+) -> BudgetId {
+    // A server is known by the address that is dialled: another spelling of its name is no second
+    // allowance. Windows of another clock are other windows.
+    let authority = base.host_str().unwrap_or_default();
+    let port = base.port_or_known_default().unwrap_or_default();
+    let clock = match clock_source {
+        "real" => String::new(),
+        other => format!(" ({other})"),
+    };
+    let scope = network.budget(name).map(|rule| rule.scope);
+    let whose = match scope {
+        Some(Scope::User | Scope::Token) => credential.unwrap_or("anonymous"),
+        _ => "this-address",
+    };
+    BudgetId(format!(
+        "{}/{name}@{authority}:{port}#{whose}{clock}",
+        network.name()
+    ))
 }

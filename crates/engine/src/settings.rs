@@ -1,8 +1,9 @@
 //! What a crawl is asked to do, with what, and what it reports.
 
+use crate::credential::Credential;
 use crate::permits::BudgetSpent;
 use crate::{Clock, CrashHook, Progress, RobotProgress};
-use kittiwake_fetch::{Fetcher, Secret};
+use kittiwake_fetch::Fetcher;
 use kittiwake_frontier::Policy;
 use kittiwake_model::{Follow, Name, WorldTime};
 use kittiwake_network::Network;
@@ -87,13 +88,6 @@ pub enum Limits {
         guard: Duration,
     },
     Off,
-}
-
-/// A bearer credential: the secret, and a fingerprint that may be shown.
-#[derive(Debug, Clone)]
-pub struct Credential {
-    pub secret: Secret,
-    pub fingerprint: String,
 }
 
 /// What a crawl works with.

@@ -37,6 +37,8 @@ impl Shop {
                 let untold = self.clock.limit().plus_us(UNTOLD_WAIT_US);
                 return Ok((commit, Ending::Wait(heard.wait_until.unwrap_or(untold))));
             }
+            // The outcome of the call is logged, the subject's is still to come.
+            Consequence::Stop if heard.renewed => return Ok((commit, Ending::Retry(None))),
             Consequence::Stop => {
                 commit.outcomes = Self::outcomes(work, outcome, &heard.reading.reason);
                 let had_token = work.call.plan.send_credential;

@@ -1,0 +1,200 @@
+//! A credential in use: where it may go, and what happens when it is refused.
+
+use crate::exchange::Shop;
+use kittiwake_fetch::Request;
+use kittiwake_model::Secret;
+use kittiwake_network::auth::{Secrets, Sending, Stamp};
+use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use url::{Origin, Url};
+
+/// Somebody a network knows: how requests show it, where that may be sent, and who renews it.
+#[derive(Debug, Clone)]
+pub struct Credential {
+    /// Tells nothing of the secrets; stands in the ledger and in the query log.
+    pub fingerprint: String,
+    pub sending: Sending,
+    /// The origins it was issued for. It is sent to no other.
+    pub origins: Vec<Origin>,
+    pub keeper: Arc<dyn Keeper>,
+}
+
+/// What a keeper does takes its time: renewing is a call of its own.
+pub type Keeping<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Who holds the secrets of a credential and renews them.
+pub trait Keeper: Debug + Send + Sync {
+    /// The secrets as they are, renewed first if they are about to expire.
+    fn held(&self) -> Keeping<'_, Result<Held, String>>;
+
+    /// Other secrets in the place of those that a server refused; an error says why there are none.
+    fn renew<'a>(&'a self, refused: &'a Held) -> Keeping<'a, Result<Held, String>>;
+
+    /// A word that no other request has.
+    fn nonce(&self) -> String;
+}
+
+/// Secrets as they were issued at one time.
+#[derive(Debug, Clone)]
+pub struct Held {
+    pub secrets: Arc<Secrets>,
+    /// Counts how often they were renewed in this run.
+    pub issue: u64,
+}
+
+impl Held {
+    fn redact(&self, text: &mut String) {
+        for secret in self.secrets.values() {
+            secret.redact(text);
+        }
+    }
+
+    fn redact_bytes(&self, bytes: &mut Vec<u8>) {
+        for secret in self.secrets.values() {
+            secret.redact_bytes(bytes);
+        }
+    }
+}
+
+/// A token that never changes: nobody renews it.
+#[derive(Debug)]
+pub struct FixedKeeper {
+    held: Held,
+    nonce: fn() -> String,
+}
+
+impl FixedKeeper {
+    pub fn new(secrets: Secrets, nonce: fn() -> String) -> Self {
+        let held = Held {
+            secrets: Arc::new(secrets),
+            issue: 0,
+        };
+        Self { held, nonce }
+    }
+}
+
+impl Keeper for FixedKeeper {
+    fn held(&self) -> Keeping<'_, Result<Held, String>> {
+        Box::pin(async { Ok(self.held.clone()) })
+    }
+
+    fn renew<'a>(&'a self, _refused: &'a Held) -> Keeping<'a, Result<Held, String>> {
+        Box::pin(async { Err("it cannot be renewed".to_owned()) })
+    }
+
+    fn nonce(&self) -> String {
+        (self.nonce)()
+    }
+}
+
+impl Credential {
+    /// Whether it may be sent there.
+    pub fn is_for(&self, url: &Url) -> bool {
+        self.origins.contains(&url.origin())
+    }
+}
+
+/// What was learnt of the credential in this run.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    /// One more than the last issue that a server accepted.
+    accepted: AtomicU64,
+}
+
+impl Standing {
+    fn accept(&self, held: &Held) {
+        self.accepted.fetch_max(held.issue + 1, Ordering::Relaxed);
+    }
+
+    /// Whether a server took these secrets before.
+    fn was_accepted(&self, held: &Held) -> bool {
+        self.accepted.load(Ordering::Relaxed) > held.issue
+    }
+}
+
+/// What a refusal of the credential comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// There are new secrets: the call can be made again.
+    Renewed,
+    /// Nothing more can be asked with it.
+    Final,
+}
+
+impl Shop {
+    /// Adds the credential to a request, if the call wants it and the host may have it. Gives what
+    /// was sent.
+    pub(crate) async fn attach(
+        &self,
+        request: &mut Request,
+        is_wanted: bool,
+    ) -> Result<Option<Held>, String> {
+        let credential = self.settings.credential.as_ref();
+        let Some(credential) = credential.filter(|it| is_wanted && it.is_for(&request.url)) else {
+            return Ok(None);
+        };
+        let held = credential.keeper.held().await?;
+        let stamp = Stamp {
+            unix_s: self.clock.real().micros().div_euclid(1_000_000),
+            nonce: credential.keeper.nonce(),
+        };
+        let method = match request.method {
+            kittiwake_fetch::Method::Get => "GET",
+            kittiwake_fetch::Method::Post => "POST",
+        };
+        let attached = credential
+            .sending
+            .attach(&held.secrets, method, &request.url, &stamp)
+            .map_err(|missing| missing.to_string())?;
+        request.secret_headers = attached.headers;
+        request.secret_query = attached.query;
+        Ok(Some(held))
+    }
+
+    /// The credential was sent and the answer does not complain of it.
+    pub(crate) fn accepted(&self, held: &Held) {
+        self.standing.accept(held);
+    }
+
+    /// The credential was sent and refused: it is renewed, unless what was refused is itself new.
+    pub(crate) async fn refused(&self, held: &Held) -> Refusal {
+        let Some(credential) = &self.settings.credential else {
+            return Refusal::Final;
+        };
+        // A server that refuses what it has just given out is not asked for more.
+        if held.issue > 0 && !self.standing.was_accepted(held) {
+            return Refusal::Final;
+        }
+        match credential.keeper.renew(held).await {
+            Ok(_) => Refusal::Renewed,
+            Err(reason) => {
+                tracing::warn!(reason, "the credential cannot be renewed");
+                Refusal::Final
+            }
+        }
+    }
+}
+
+/// Takes the secrets that were sent out of what a server says.
+pub(crate) fn redact(held: Option<&Held>, text: &mut String) {
+    if let Some(held) = held {
+        held.redact(text);
+    }
+}
+
+pub(crate) fn redact_raw(held: Option<&Held>, raw: Option<Vec<u8>>) -> Option<Vec<u8>> {
+    let mut raw = raw?;
+    if let Some(held) = held {
+        held.redact_bytes(&mut raw);
+    }
+    Some(raw)
+}
+
+/// A bearer token as the secrets of a credential.
+pub fn bearer_secrets(token: Secret) -> Secrets {
+    let name = kittiwake_network::auth::secret_names::ACCESS_TOKEN;
+    Secrets::from([(name.to_owned(), token)])
+}
