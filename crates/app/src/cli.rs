@@ -4,6 +4,7 @@ mod completions;
 mod config;
 mod doctor;
 mod export;
+mod login;
 mod man;
 mod parse;
 mod simulate;
@@ -12,6 +13,7 @@ pub(crate) use completions::CompletionsArguments;
 pub(crate) use config::ConfigCommand;
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use export::{ExportArguments, ImportArguments, TableChoice};
+pub(crate) use login::{AuthCommand, AuthTestArguments, LoginArguments, VaultArguments};
 pub(crate) use man::ManArguments;
 pub(crate) use parse::{Refused, command, parse};
 pub(crate) use simulate::{ObjectiveChoice, SimulateArguments};
@@ -33,6 +35,9 @@ use std::time::Duration;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub command: Command,
+
+    #[command(flatten)]
+    pub vault: VaultArguments,
 }
 
 const EXIT_CODES: &str = "\
@@ -59,6 +64,11 @@ pub(crate) enum Command {
     Export(Box<ExportArguments>),
     /// Read what export wrote into a crawl file.
     Import(ImportArguments),
+    /// Log in to a network and keep the credential in the vault.
+    Login(LoginArguments),
+    /// Look at the credentials in the vault, test and remove them.
+    #[command(subcommand)]
+    Auth(AuthCommand),
     /// Look at network definitions.
     #[command(subcommand)]
     Network(NetworkCommand),
@@ -89,7 +99,8 @@ Examples:
   kittiwake crawl mastodon --host http://127.0.0.1:3000 id:42 --into test.db --limits off
 
 The same command resumes. Seeds may be added and --depth may grow.
-KITTIWAKE_<NETWORK>_TOKEN (KITTIWAKE_MASTODON_TOKEN) holds an access token, if you have one.
+A credential comes from KITTIWAKE_<NETWORK>_TOKEN (KITTIWAKE_MASTODON_TOKEN) or, after kittiwake login,
+from the vault.
 What you say every time can be set once: see kittiwake config show --help.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct CrawlArguments {
@@ -102,8 +113,8 @@ pub(crate) struct CrawlArguments {
     #[arg(value_name = "SEEDS")]
     pub seeds: Vec<String>,
 
-    /// The crawl's file or the URL of a PostgreSQL database (postgres://user@host/database); what
-    /// is missing in it is made.
+    /// The crawl's file, the URL of a PostgreSQL database (postgres://user@host/database) or
+    /// vault:NAME for a URL in the vault; what is missing in it is made.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub into: Location,
 
@@ -168,6 +179,14 @@ pub(crate) struct CrawlArguments {
     /// required for any host that is not loopback.
     #[arg(long, value_name = "CONTACT")]
     pub contact: Option<String>,
+
+    /// The credential to use, by its name in the vault, if there are several.
+    #[arg(long = "as", value_name = "NAME", conflicts_with = "anonymous")]
+    pub credential: Option<String>,
+
+    /// Send no credential, even if there is one.
+    #[arg(long)]
+    pub anonymous: bool,
 
     /// Take world and limit time from a synthetic network, for example http://127.0.0.1:3000.
     #[arg(long, value_name = "URL")]

@@ -1,10 +1,12 @@
 //! The terminal: the only file that prints.
 #![expect(clippy::print_stderr, reason = "this is where printing lives")]
 
+use crate::failure::Failure;
 use crate::{machine, progress};
 use kittiwake_engine::{Clock, Progress};
+use kittiwake_fetch::Secret;
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,6 +39,45 @@ pub(crate) fn note(text: &str) {
 
 pub(crate) fn error(text: &str) {
     eprintln!("kittiwake: {text}");
+}
+
+/// Whether a person is there to be asked.
+pub(crate) fn can_ask() -> bool {
+    std::io::stdin().is_terminal()
+}
+
+/// Asks for a secret: it is not shown while it is typed. Where nobody is there, it is the next line of
+/// standard input.
+pub(crate) fn ask_secret(prompt: &str) -> Result<Secret, Failure> {
+    if !can_ask() {
+        return read_line();
+    }
+    eprint!("{prompt}");
+    let typed = machine::without_echo(std::io::stdin(), read_line)
+        .map_err(|error| Failure::other(format!("cannot ask: {error}")))?;
+    eprintln!();
+    typed
+}
+
+/// Asks for something that everybody may see, and that is kept like a secret all the same.
+pub(crate) fn ask_line(prompt: &str) -> Result<Secret, Failure> {
+    if can_ask() {
+        eprint!("{prompt}");
+    }
+    read_line()
+}
+
+fn read_line() -> Result<Secret, Failure> {
+    const LINE_BYTES_MAX: u64 = 65_536;
+    let mut line = String::new();
+    let read = std::io::stdin()
+        .lock()
+        .take(LINE_BYTES_MAX)
+        .read_line(&mut line);
+    read.map_err(|_| Failure::usage("standard input holds no text"))?;
+    let secret = Secret::new(line.trim_end_matches(['\r', '\n']));
+    zeroize::Zeroize::zeroize(&mut line);
+    Ok(secret)
 }
 
 /// Help and version are results; a wrong argument is a usage error.

@@ -80,8 +80,12 @@ pub(crate) fn is_token_variable(name: &str) -> bool {
 
 /// The token for a network, from `KITTIWAKE_<NETWORK>_TOKEN`.
 pub(crate) fn token(network: &str) -> Result<Option<String>, Failure> {
-    let name = token_variable(network);
-    let Some(token) = variable(&name) else {
+    token_of(&token_variable(network))
+}
+
+/// The token in a variable, if it is set.
+pub(crate) fn token_of(name: &str) -> Result<Option<String>, Failure> {
+    let Some(token) = variable(name) else {
         return Ok(None);
     };
     let token = token.trim().to_owned();
@@ -104,6 +108,20 @@ pub(crate) fn state_folder() -> Result<PathBuf, Failure> {
             "neither XDG_STATE_HOME nor HOME names a folder from the root; set one of them",
         )
     })
+}
+
+/// Where the user's own settings are kept, and the vault.
+pub(crate) fn config_folder() -> Result<PathBuf, Failure> {
+    folder("XDG_CONFIG_HOME", ".config").ok_or_else(|| {
+        Failure::other(
+            "neither XDG_CONFIG_HOME nor HOME names a folder from the root; set one of them",
+        )
+    })
+}
+
+/// Tells this process from every other that shares the ledger, here or in a container.
+pub(crate) fn node_name() -> String {
+    format!("{}-{:x}", std::process::id(), real_now().micros())
 }
 
 /// Where anything is kept that can be made again.

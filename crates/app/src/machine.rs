@@ -1,7 +1,9 @@
-//! What the operating system grants: disk space, open files, writable folders. The only file that
-//! knows rustix.
+//! What the operating system grants: disk space, open files, writable folders, randomness, a terminal
+//! that does not show what is typed. The only file that knows rustix and getrandom.
 
 use rustix::process::Resource;
+use rustix::termios::{LocalModes, OptionalActions};
+use std::fmt::Write as _;
 use std::path::Path;
 
 /// Free bytes on the disk that holds the path, for those who are not root.
@@ -35,4 +37,38 @@ pub(crate) fn may_write(folder: &Path) -> std::io::Result<()> {
 pub(crate) fn terminal_columns(terminal: impl std::os::fd::AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(terminal).ok()?;
     (size.ws_col > 0).then(|| usize::from(size.ws_col))
+}
+
+/// Bytes that nobody can guess. A machine that has none cannot keep secrets at all.
+pub(crate) fn random<const COUNT: usize>() -> [u8; COUNT] {
+    let mut bytes = [0; COUNT];
+    #[expect(
+        clippy::expect_used,
+        reason = "going on without would give secrets away"
+    )]
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    bytes
+}
+
+/// A word that nobody can guess and no other log-in or request has.
+pub(crate) fn random_word() -> String {
+    let bytes: [u8; 16] = random();
+    bytes.iter().fold(String::new(), |mut word, byte| {
+        let _ = write!(word, "{byte:02x}");
+        word
+    })
+}
+
+/// Does something while the terminal does not show what is typed.
+pub(crate) fn without_echo<T>(
+    terminal: impl std::os::fd::AsFd,
+    action: impl FnOnce() -> T,
+) -> std::io::Result<T> {
+    let before = rustix::termios::tcgetattr(&terminal)?;
+    let mut silent = before.clone();
+    silent.local_modes.remove(LocalModes::ECHO);
+    rustix::termios::tcsetattr(&terminal, OptionalActions::Flush, &silent)?;
+    let done = action();
+    rustix::termios::tcsetattr(&terminal, OptionalActions::Flush, &before)?;
+    Ok(done)
 }

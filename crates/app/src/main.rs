@@ -8,13 +8,19 @@ mod cli;
 mod commands;
 mod console;
 mod crash;
+mod credentials;
 mod definitions;
 mod duration;
 mod environment;
+mod exchange;
 mod failure;
 mod history;
+mod keeper;
+mod location;
+mod login;
 mod machine;
 mod methods;
+mod place;
 mod progress;
 mod robots;
 mod settings;
@@ -23,6 +29,7 @@ mod since;
 mod spreadsheet;
 mod standing;
 mod summary;
+mod vault;
 
 use std::process::ExitCode;
 

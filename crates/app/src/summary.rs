@@ -119,8 +119,8 @@ pub(crate) fn ending(report: &CrawlReport, seconds: f64) -> String {
         }
         End::AuthExpired(why) => {
             format!(
-                "the server does not let us in ({why}); set KITTIWAKE_<NETWORK>_TOKEN to a valid \
-                 token and run the same command"
+                "the server does not let us in ({why}); log in with kittiwake login, or set \
+                 KITTIWAKE_<NETWORK>_TOKEN to a valid token, and run the same command"
             )
         }
     };

@@ -111,6 +111,7 @@ fn places() -> Vec<(&'static str, PathBuf)> {
         ("state", environment::state_folder().ok()),
         ("ledger", environment::ledger_path().ok()),
         ("cache", environment::cache_folder()),
+        ("vault", crate::vault::Vault::place().ok()),
     ];
     found
         .into_iter()

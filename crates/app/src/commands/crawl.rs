@@ -1,27 +1,26 @@
 //! `kittiwake crawl`: the main job.
 
-use crate::cli::{CrawlArguments, FollowChoice, LimitsChoice};
+use crate::cli::{CrawlArguments, FollowChoice, LimitsChoice, VaultArguments};
+use crate::credentials::{self, Wanted};
 use crate::failure::{Failure, code};
-use crate::{console, crash, definitions, environment, history, robots, settings, summary};
+use crate::place::{Place, parse_base};
+use crate::{console, crash, environment, history, robots, summary};
 use kittiwake_engine::{
     Clock, CrawlReport, CrawlSettings, Credential, End, Limits, Parts, Progress, Rounds,
 };
-use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Method, Request, Secret, is_loopback_host};
+use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Request, is_loopback_host};
 use kittiwake_frontier::RoundRobin;
-use kittiwake_model::{ClockSpec, Follow};
-use kittiwake_network::Network;
+use kittiwake_model::{ClockSpec, Follow, Name};
+use kittiwake_network::{AuthNeed, Network};
 use kittiwake_store::OpenMode;
 use kittiwake_store::ledger::Ledger;
 use serde_json::json;
-use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::io::BufRead;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
-use url::Url;
 
 /// The share of an allowance that is left to others on hosts one does not own.
 const RESERVE: f64 = 0.1;
@@ -41,10 +40,13 @@ const SEEDS_MAX: usize = 1_000_000;
 /// Seeds that the run's record names.
 const SEEDS_RECORDED_MAX: usize = 100;
 
-pub(crate) async fn run(arguments: CrawlArguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(
+    arguments: CrawlArguments,
+    vault: &VaultArguments,
+) -> Result<ExitCode, Failure> {
     let ledger_path = environment::ledger_path()?;
     let started = Instant::now();
-    let report = crawl(&arguments, &ledger_path).await?;
+    let report = crawl(&arguments, vault, &ledger_path).await?;
     let seconds = started.elapsed().as_secs_f64();
     if arguments.json {
         console::output(&summary::crawled(&arguments.into, &report, seconds).to_string());
@@ -71,10 +73,11 @@ fn exit_code(end: &End) -> u8 {
 /// Crawls as the arguments say.
 pub(crate) async fn crawl(
     arguments: &CrawlArguments,
+    vault: &VaultArguments,
     ledger_path: &Path,
 ) -> Result<CrawlReport, Failure> {
-    let place = Place::find(arguments)?;
-    let user_agent = user_agent(arguments, place.loopback)?;
+    let place = Place::find(&arguments.network, arguments.host.as_deref())?;
+    let user_agent = place.user_agent(arguments.contact.as_deref())?;
     let fetcher = Fetcher::new(FetchConfig {
         user_agent,
         per_host_max: usize::from(arguments.concurrency),
@@ -83,12 +86,22 @@ pub(crate) async fn crawl(
     .map_err(|error| Failure::other(error.to_string()))?;
     let spec = clock_spec(&fetcher, arguments.clock_from.as_deref()).await?;
     let clock = Clock::new(spec.clone(), environment::real_now);
-    let settings = settings(arguments, place, &spec)?;
+    let crash = crash::hook()?;
+    let wanted = Wanted {
+        anonymous: arguments.anonymous,
+        name: arguments.credential.as_deref(),
+        vault,
+    };
+    let credential = credentials::find(&place, wanted, &fetcher, &crash)?;
+    let settings = settings(arguments, place, &spec, credential)?;
     let own_server = is_loopback_host(&settings.base) && spec.is_real();
     if own_server && settings.limits != Limits::Off && !arguments.quiet {
         console::note(
             "the network's declared limits are kept; for a server of your own that has none, --limits off lifts them",
         );
+    }
+    if settings.credential.is_none() && !arguments.quiet {
+        note_locked_robots(&settings);
     }
     let ledger = match settings.limits {
         Limits::Keep { .. } => Some(Ledger::open(ledger_path)?),
@@ -107,15 +120,10 @@ pub(crate) async fn crawl(
         clock,
         policy: Arc::new(RoundRobin),
         progress,
-        crash: crash::hook()?,
+        crash,
         stop,
         jitter_seed: environment::real_now().micros().unsigned_abs(),
-        // Told apart from every other process that shares the ledger, here or in a container.
-        node: format!(
-            "{}-{:x}",
-            std::process::id(),
-            environment::real_now().micros()
-        ),
+        node: environment::node_name(),
     };
     let report = kittiwake_engine::crawl(settings, parts).await;
     watcher.abort();
@@ -123,85 +131,28 @@ pub(crate) async fn crawl(
     Ok(report?)
 }
 
-/// Which network is asked, and where.
-struct Place {
-    network: Network,
-    base: Url,
-    host: String,
-    loopback: bool,
-}
-
-impl Place {
-    fn find(arguments: &CrawlArguments) -> Result<Self, Failure> {
-        let (name, named_host) = match arguments.network.rsplit_once('@') {
-            Some((name, host)) => (name, Some(host)),
-            None => (arguments.network.as_str(), None),
-        };
-        let network = definitions::find(name)?;
-        let base = match (&arguments.host, named_host) {
-            (Some(address), _) => parse_base(address)?,
-            (None, Some(host)) => network
-                .base(host)
-                .map_err(|error| Failure::usage(error.to_string()))?,
-            (None, None) if network.needs_host() => {
-                return Err(Failure::usage(format!(
-                    "{name} runs on many hosts; say which: {name}@HOST, or --host URL"
-                )));
-            }
-            (None, None) => network
-                .base("")
-                .map_err(|error| Failure::usage(error.to_string()))?,
-        };
-        let authority = base.host_str().unwrap_or_default();
-        let host = match (named_host, base.port()) {
-            // Names are compared as the network writes them.
-            (Some(host), _) => host.trim_end_matches('.').to_lowercase(),
-            (None, Some(port)) => format!("{authority}:{port}"),
-            (None, None) => authority.to_owned(),
-        };
-        let loopback = is_loopback_host(&base);
-        Ok(Self {
-            network,
-            base,
-            host,
-            loopback,
-        })
-    }
-}
-
-fn parse_base(address: &str) -> Result<Url, Failure> {
-    let wrong = |why: &str| {
-        Failure::usage(format!(
-            "--host {address:?}: {why}; write for example https://mastodon.example"
-        ))
+/// Says which robots can do nothing without a credential.
+fn note_locked_robots(settings: &CrawlSettings) {
+    let network = &settings.network;
+    let is_locked = |name: &&Name| {
+        let steps = network.robot(name).into_iter().flat_map(|it| &it.steps);
+        let mut queries = steps.filter_map(|step| network.query(&step.query));
+        queries.any(|query| query.auth == AuthNeed::Required)
     };
-    let url = Url::parse(address).map_err(|error| wrong(&error.to_string()))?;
-    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(wrong("not an http address"));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(Failure::usage(
-            "--host holds a password; put a token into KITTIWAKE_<NETWORK>_TOKEN instead",
+    let locked: Vec<&str> = settings
+        .robots
+        .iter()
+        .filter(is_locked)
+        .map(|it| &**it)
+        .collect();
+    if !locked.is_empty() {
+        console::note(&format!(
+            "there is no credential, and nothing is answered without one to {}: kittiwake login {}@{} \
+             gets one",
+            locked.join(", "),
+            network.name(),
+            settings.host
         ));
-    }
-    if url.scheme() == "http" && !is_loopback_host(&url) {
-        return Err(wrong("http without encryption is taken only for loopback"));
-    }
-    Ok(url)
-}
-
-fn user_agent(arguments: &CrawlArguments, loopback: bool) -> Result<String, Failure> {
-    let version = env!("CARGO_PKG_VERSION");
-    match &arguments.contact {
-        Some(contact) if !settings::is_line(contact) => Err(Failure::usage(
-            "a contact is plain text, such as an e-mail address or a web page",
-        )),
-        Some(contact) => Ok(format!("kittiwake/{version} ({contact})")),
-        None if loopback => Ok(format!("kittiwake/{version}")),
-        None => Err(Failure::usage(
-            "hosts want to know who asks: name an e-mail address or a web page with --contact, \
-             in KITTIWAKE_CONTACT, or as contact = \"…\" in kittiwake.toml",
-        )),
     }
 }
 
@@ -219,16 +170,8 @@ async fn clock_spec(fetcher: &Fetcher, address: Option<&str>) -> Result<ClockSpe
     let url = base
         .join("/_sim/clock")
         .map_err(|error| Failure::usage(error.to_string()))?;
-    let request = Request {
-        method: Method::Get,
-        url,
-        headers: Vec::new(),
-        secret_headers: Vec::new(),
-        body: None,
-        trust: HostTrust::Named,
-    };
     let response = fetcher
-        .fetch(request)
+        .fetch(Request::get(url, HostTrust::Named))
         .await
         .map_err(|error| Failure::other(error.to_string()))?;
     let spec: ClockSpec = serde_json::from_slice(&response.body).map_err(|_| {
@@ -249,6 +192,7 @@ fn settings(
     arguments: &CrawlArguments,
     place: Place,
     spec: &ClockSpec,
+    credential: Option<Credential>,
 ) -> Result<CrawlSettings, Failure> {
     let Place {
         network,
@@ -285,10 +229,6 @@ fn settings(
         ));
     }
     let seeds = seeds(arguments, &network, &host)?;
-    let credential = environment::token(network.name())?.map(|token| Credential {
-        fingerprint: fingerprint(&token),
-        secret: Secret::new(token),
-    });
     let clock_source = match &arguments.clock_from {
         Some(_) => format!("synthetic from {}", spec.real_origin_us),
         None => "real".to_owned(),
@@ -339,17 +279,6 @@ fn settings(
         },
         keep_raw: arguments.raw,
         network: Arc::new(network),
-    })
-}
-
-/// A name for a token that tells nothing of it: it stands in the ledger and in the query log.
-fn fingerprint(token: &str) -> String {
-    let digest = Sha256::new_with_prefix("kittiwake credential ")
-        .chain_update(token)
-        .finalize();
-    digest.iter().take(8).fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
     })
 }
 

@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod auth;
 mod completions;
 mod config;
 mod control;
@@ -8,6 +9,7 @@ mod demo;
 mod doctor;
 mod export;
 mod import;
+mod login;
 mod man;
 mod network;
 mod report;
@@ -15,14 +17,17 @@ mod sim;
 mod simulate;
 mod status;
 
-use crate::cli::{Arguments, Command, SimCommand};
+use crate::cli::{Arguments, Command, SimCommand, VaultArguments};
 use crate::failure::Failure;
+use crate::location;
 use kittiwake_model::ControlCommand;
 use std::process::ExitCode;
 
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
-    match arguments.command {
-        Command::Crawl(arguments) => crawl::run(*arguments).await,
+    let Arguments { mut command, vault } = arguments;
+    find_place(&mut command, &vault)?;
+    match command {
+        Command::Crawl(arguments) => crawl::run(*arguments, &vault).await,
         Command::Status(arguments) => status::run(&arguments).await,
         Command::Pause(arguments) => control::run(&arguments, ControlCommand::Pause).await,
         Command::Resume(arguments) => control::run(&arguments, ControlCommand::Resume).await,
@@ -30,6 +35,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Report(arguments) => report::run(&arguments).await,
         Command::Export(arguments) => export::run(&arguments).await,
         Command::Import(arguments) => import::run(&arguments).await,
+        Command::Login(arguments) => login::run(&arguments, &vault).await,
+        Command::Auth(command) => auth::run(command, &vault).await,
         Command::Network(command) => network::run(command),
         Command::Sim(SimCommand::Serve(arguments)) => sim::run(&arguments).await,
         Command::Simulate(arguments) => simulate::run(&arguments).await,
@@ -39,4 +46,20 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
     }
+}
+
+/// Looks up the place of a crawl, where a command has one.
+fn find_place(command: &mut Command, vault: &VaultArguments) -> Result<(), Failure> {
+    let place = match command {
+        Command::Crawl(arguments) => &mut arguments.into,
+        Command::Status(arguments) => &mut arguments.file,
+        Command::Pause(arguments) | Command::Resume(arguments) | Command::Stop(arguments) => {
+            &mut arguments.file
+        }
+        Command::Report(arguments) => &mut arguments.file,
+        Command::Export(arguments) => &mut arguments.file,
+        Command::Import(arguments) => &mut arguments.into,
+        _ => return Ok(()),
+    };
+    location::resolve(place, vault)
 }

@@ -1,6 +1,7 @@
 //! The oracle: the real binary against the synthetic network, its ground truth and its ledger.
 #![expect(clippy::print_stdout, reason = "tests print their seeds and figures")]
 
+mod authority;
 mod batches;
 mod changes;
 mod commands;
@@ -13,6 +14,7 @@ mod help;
 mod hostile;
 mod kill;
 mod limits;
+mod login;
 mod newcomer;
 mod oracle;
 mod postgres;
@@ -23,3 +25,4 @@ mod simulate;
 mod support;
 mod truth;
 mod tutorial;
+mod vault;

@@ -286,6 +286,7 @@ impl Client {
             url: url.parse().expect("a URL"),
             headers: Vec::new(),
             secret_headers: Vec::new(),
+            secret_query: Vec::new(),
             body: None,
             trust: HostTrust::Named,
         };

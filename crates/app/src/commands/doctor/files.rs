@@ -163,7 +163,7 @@ fn ended(area: &str, check: &'static str, name: &str, reason: &str) -> Check {
     let found = format!("{name} ended: {reason}");
     let advice = match reason.split(':').next().unwrap_or_default() {
         "host down" => "see whether the host is up; the same command goes on",
-        "auth expired" => "set a valid token and run the same command",
+        "auth expired" => "log in again, or set a valid token, and run the same command",
         "failed" => "mend what is named; the same command goes on",
         _ => return Check::ok(area, check, found),
     };

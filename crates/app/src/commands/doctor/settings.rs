@@ -9,10 +9,11 @@ use std::os::unix::fs::PermissionsExt;
 
 const AREA: &str = "settings";
 /// Variables of ours that are no settings.
-const OTHER_VARIABLES: [&str; 3] = [
+const OTHER_VARIABLES: [&str; 4] = [
     "KITTIWAKE_CRASH_POINT",
     "KITTIWAKE_RECORDINGS",
     "KITTIWAKE_TEST_",
+    "KITTIWAKE_VAULT_KEY",
 ];
 /// No network gives out shorter tokens.
 const TOKEN_LETTERS_MIN: usize = 12;
@@ -33,6 +34,7 @@ pub(super) fn checks(settings: &Result<Settings, Failure>) -> Vec<Check> {
         checks.push(contact(settings));
     }
     checks.extend(environment::settings_files().iter().filter_map(permissions));
+    checks.extend(vault());
     let names = environment::variable_names();
     checks.extend(names.iter().filter_map(|name| unknown_variable(name)));
     checks.extend(folders());
@@ -81,6 +83,23 @@ fn permissions(layer: &Layer) -> Option<Check> {
         "permissions",
         format!("anybody on this machine may change {path}"),
         &format!("chmod o-w {path}"),
+    ))
+}
+
+/// Whether the vault is for its owner only, as it was made.
+fn vault() -> Option<Check> {
+    const OTHERS: u32 = 0o077;
+    let path = crate::vault::Vault::place().ok()?;
+    let metadata = std::fs::metadata(&path).ok()?;
+    let shown = path.display();
+    if metadata.permissions().mode() & OTHERS == 0 {
+        return Some(Check::ok(AREA, "vault", shown.to_string()));
+    }
+    Some(Check::warning(
+        AREA,
+        "vault",
+        format!("others on this machine may read or change {shown}"),
+        &format!("chmod 600 {shown}"),
     ))
 }
 

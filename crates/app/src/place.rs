@@ -1,0 +1,110 @@
+//! Which network is asked, where, and under which name of our own.
+
+use crate::definitions;
+use crate::failure::Failure;
+use crate::settings::{self, Settings};
+use kittiwake_fetch::is_loopback_host;
+use kittiwake_network::Network;
+use url::Url;
+
+/// Which network is asked, and where.
+pub(crate) struct Place {
+    pub network: Network,
+    pub base: Url,
+    pub host: String,
+    pub loopback: bool,
+}
+
+impl Place {
+    /// From `NETWORK[@HOST]` and, perhaps, an address to ask instead.
+    pub(crate) fn find(named: &str, address: Option<&str>) -> Result<Self, Failure> {
+        let (name, named_host) = match named.rsplit_once('@') {
+            Some((name, host)) => (name, Some(host)),
+            None => (named, None),
+        };
+        let network = definitions::find(name)?;
+        let base = match (address, named_host) {
+            (Some(address), _) => parse_base(address)?,
+            (None, Some(host)) => network
+                .base(host)
+                .map_err(|error| Failure::usage(error.to_string()))?,
+            (None, None) if network.needs_host() => {
+                return Err(Failure::usage(format!(
+                    "{name} runs on many hosts; say which: {name}@HOST, or --host URL"
+                )));
+            }
+            (None, None) => network
+                .base("")
+                .map_err(|error| Failure::usage(error.to_string()))?,
+        };
+        let authority = base.host_str().unwrap_or_default();
+        let host = match (named_host, base.port()) {
+            // Names are compared as the network writes them.
+            (Some(host), _) => host.trim_end_matches('.').to_lowercase(),
+            (None, Some(port)) => format!("{authority}:{port}"),
+            (None, None) => authority.to_owned(),
+        };
+        let loopback = is_loopback_host(&base);
+        Ok(Self {
+            network,
+            base,
+            host,
+            loopback,
+        })
+    }
+
+    /// How we call ourselves here.
+    pub(crate) fn user_agent(&self, contact: Option<&str>) -> Result<String, Failure> {
+        let version = env!("CARGO_PKG_VERSION");
+        let named = |contact: &str| {
+            let platform = std::env::consts::OS;
+            self.network.user_agent(version, contact, platform)
+        };
+        match contact {
+            Some(contact) if !settings::is_line(contact) => Err(Failure::usage(
+                "a contact is plain text, such as an e-mail address or a web page",
+            )),
+            Some(contact) => {
+                Ok(named(contact).unwrap_or_else(|| format!("kittiwake/{version} ({contact})")))
+            }
+            None if self.loopback => {
+                Ok(named("nobody").unwrap_or_else(|| format!("kittiwake/{version}")))
+            }
+            None => Err(Failure::usage(
+                "hosts want to know who asks: name an e-mail address or a web page with --contact, \
+                 in KITTIWAKE_CONTACT, or as contact = \"…\" in kittiwake.toml",
+            )),
+        }
+    }
+}
+
+/// The contact that was given, or the one that is set.
+pub(crate) fn contact(given: Option<&str>) -> Result<Option<String>, Failure> {
+    if let Some(given) = given {
+        return Ok(Some(given.to_owned()));
+    }
+    let settings = Settings::load()?;
+    Ok(settings.get("contact").map(ToString::to_string))
+}
+
+pub(crate) fn parse_base(address: &str) -> Result<Url, Failure> {
+    let wrong = |why: &str| {
+        Failure::usage(format!(
+            "--host {address:?}: {why}; write for example https://mastodon.example"
+        ))
+    };
+    let url = Url::parse(address).map_err(|error| wrong(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(wrong("not an http address"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Failure::usage(
+            "--host holds a password; log in with kittiwake login, or put a token into \
+             KITTIWAKE_<NETWORK>_TOKEN instead",
+        ));
+    }
+    if url.scheme() == "http" && !is_loopback_host(&url) {
+        return Err(wrong("http without encryption is taken only for loopback"));
+    }
+    Ok(url)
+}
