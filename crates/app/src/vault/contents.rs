@@ -149,3 +149,37 @@ impl Contents {
         self.credentials.push(credential);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_that_shows_everything_shows_no_secret() {
+        let secrets = Secrets::from([("access_token".to_owned(), Secret::new("hunter2hunter2"))]);
+        let mut contents = Contents::default();
+        contents.put(StoredCredential {
+            network: "tiny".to_owned(),
+            host: "h.example".to_owned(),
+            base: "https://h.example/".to_owned(),
+            name: "ada".to_owned(),
+            method: "user".to_owned(),
+            kind: "code".to_owned(),
+            fingerprint: "0123".to_owned(),
+            secrets: kept(&secrets),
+            scopes: Vec::new(),
+            expires_us: None,
+            origins: vec!["https://h.example".to_owned()],
+            issuers: Vec::new(),
+            added_us: 0,
+            renewed_us: None,
+        });
+        let bytes = contents.to_bytes().unwrap();
+        let read = Contents::from_bytes(&bytes).unwrap();
+        assert_eq!(read.credentials[0].secrets(), secrets);
+        let caught = std::panic::catch_unwind(|| panic!("{read:?} {secrets:?}"));
+        let caught = caught.unwrap_err();
+        let said = caught.downcast_ref::<String>().expect("a text");
+        assert!(said.contains("ada") && !said.contains("hunter2"), "{said}");
+    }
+}

@@ -48,6 +48,10 @@ pub(crate) struct Knowledge {
     pub(crate) grace: bool,
     /// Calls are answered with 400 ExpiredToken instead of 401.
     pub(crate) says_expired_with_400: bool,
+    /// Nobody is let in, whatever they show.
+    pub(crate) locked: bool,
+    /// What the token endpoint answers instead, the last one first.
+    pub(crate) token_answers: Vec<(u16, &'static str)>,
     pub(crate) redirects: Vec<String>,
     pub(crate) device_answers: Vec<&'static str>,
     clients: BTreeMap<String, Client>,
@@ -100,6 +104,8 @@ impl Authority {
             life_s: None,
             grace: false,
             says_expired_with_400: false,
+            locked: false,
+            token_answers: Vec::new(),
             redirects: Vec::new(),
             device_answers: Vec::new(),
             clients: BTreeMap::new(),
@@ -307,6 +313,10 @@ impl Knowledge {
     }
 
     fn token(&mut self, asked: &Asked<'_>) -> Response {
+        if let Some((status, body)) = self.token_answers.pop() {
+            let status = StatusCode::from_u16(status).expect("a status");
+            return (status, body).into_response();
+        }
         let form = pairs(std::str::from_utf8(asked.body).unwrap_or_default());
         let Some(client) = self.client_of(asked, &form) else {
             self.complain("a wrong client");
@@ -478,7 +488,7 @@ impl Knowledge {
             }
             Style::OAuth1 => self.is_signed(asked),
         };
-        if !is_known {
+        if !is_known || self.locked {
             if self.says_expired_with_400 {
                 return answer(400, &json!({ "error": "ExpiredToken" }));
             }
@@ -488,7 +498,11 @@ impl Knowledge {
             return answer(200, &json!({ "acct": "ada", "name": "ada" }));
         }
         match path.strip_prefix("/users/") {
-            Some(id) => answer(200, &json!({ "id": id, "name": "closed" })),
+            // Servers repeat what they were sent, here in a part that no rule reads.
+            Some(id) => {
+                let sent = format!("{} {:?}", asked.uri, asked.headers.get("authorization"));
+                answer(200, &json!({ "id": id, "name": "closed", "echo": sent }))
+            }
             None => answer(404, &json!({})),
         }
     }

@@ -128,7 +128,7 @@ impl Scene {
 
     fn outcomes(&self) -> Vec<Vec<String>> {
         let file = open(&self.folder.path("t.db"));
-        let found = rows(&file, "SELECT query, subject, outcome FROM outcomes");
+        let found = rows(&file, "SELECT query, key, outcome FROM outcomes");
         found.into_iter().collect()
     }
 
@@ -731,4 +731,86 @@ fn failed_log_ins_give_nothing_away() {
     scene.assert_nothing_leaked(&[&odd, &none]);
     let said = text(&down.stderr);
     assert!(!said.contains(CLIENT_SECRET), "{said}");
+}
+
+/// Logs in by pasting, and leaves a credential that can be renewed.
+fn logged_in() -> Scene {
+    let authority = Authority::start(Style::Bearer)
+        .with_client(&["http://127.0.0.1:0/"], "users.read offline.access");
+    let scene = Scene::new(authority, CODE);
+    let waiting = Waiting::start(&mut scene.login_command("--paste"), CLIENT);
+    let (head, _) = browse(&waiting.address);
+    let (status, _, noted) = waiting.finish(&format!("{}\n", location(&head)));
+    assert_eq!(status, Some(0), "{noted}");
+    scene
+}
+
+#[test]
+fn a_network_that_refuses_what_it_gave_out_is_not_asked_for_more() {
+    let scene = logged_in();
+    scene.authority.knows().locked = true;
+    let crawl = scene.crawl("id:1 id:2 id:3 --until-idle");
+    assert_eq!(code(&crawl), Some(4), "{}", text(&crawl.stderr));
+    // The code was redeemed, and the token renewed once.
+    assert_eq!(scene.authority.calls_to("/oauth/token"), 2);
+    scene.assert_nothing_leaked(&[&crawl]);
+}
+
+#[test]
+fn trouble_while_renewing_passes() {
+    let scene = logged_in();
+    scene.authority.expire_all();
+    scene.authority.knows().token_answers = vec![(503, "planted-in-trouble")];
+    let crawl = scene.crawl("id:1 --until-idle");
+    assert_done(&crawl);
+    assert_eq!(scene.authority.calls_to("/oauth/token"), 3);
+    scene.authority.assert_no_complaints();
+    scene.assert_nothing_leaked(&[&crawl]);
+}
+
+#[test]
+fn answers_that_are_no_tokens_are_told_and_not_repeated() {
+    let auth = "[auth.methods.app]\nkind = \"client_credentials\"\ntoken = \"/oauth/token\"\n";
+    let authority = Authority::start(Style::Bearer).with_client(&[], "users.read");
+    let scene = Scene::new(authority, auth);
+    for (status, body) in [
+        (200, "<html>planted</html>"),
+        (200, "{\"access_token\":\"planted\\r\\nx: y\"}"),
+        (200, "{\"access_token\":[\"planted\"]}"),
+        (200, "[\"planted\"]"),
+        (200, ""),
+        (302, "planted"),
+        (400, "{\"error\":{\"planted\":1}}"),
+    ] {
+        scene.authority.knows().token_answers = vec![(status, body)];
+        let login = scene.login("", CLIENT);
+        assert_eq!(code(&login), Some(4), "{body}: {}", text(&login.stderr));
+        let said = text(&login.stderr);
+        assert!(said.contains("no credential was stored"), "{said}");
+        scene.assert_nothing_leaked(&[&login]);
+    }
+    assert_eq!(text(&scene.say("auth list").stdout), "");
+}
+
+#[test]
+fn a_credential_is_chosen_by_name_and_removed_by_name() {
+    let scene = Scene::new(Authority::start(Style::Bearer), "");
+    for name in ["one", "two"] {
+        let login = scene.login(&format!("--token --name {name}"), &format!("{API_KEY}\n"));
+        assert_done(&login);
+    }
+    let unclear = scene.crawl("id:1 --until-idle");
+    assert_eq!(code(&unclear), Some(2));
+    assert!(text(&unclear.stderr).contains("say which: one, two"));
+    assert_done(&scene.crawl("id:1 --until-idle --as two"));
+    assert_eq!(code(&scene.crawl("id:1 --until-idle --as three")), Some(4));
+    assert_eq!(code(&scene.say("auth remove tiny")), Some(2));
+    assert_done(&scene.say("auth remove tiny --name one"));
+    assert_done(&scene.crawl("id:1 --until-idle"));
+    assert_done(&scene.say("auth remove tiny"));
+    assert_eq!(code(&scene.say("auth remove tiny")), Some(2));
+    // A crawl may also go without.
+    let before = scene.authority.calls_to("/users/");
+    assert_done(&scene.crawl("id:2 --until-idle --anonymous"));
+    assert_eq!(scene.authority.calls_to("/users/"), before);
 }

@@ -1,9 +1,9 @@
 //! `[auth]`: what a definition may say, what is said about mistakes, and what comes of it.
 
 use crate::support::root;
-use kittiwake_model::Name;
-use kittiwake_network::Network;
+use kittiwake_model::{Identity, Key, Name};
 use kittiwake_network::auth::{LoginKind, Sending};
+use kittiwake_network::{Answer, Network, Page};
 
 const SMALL: &str = r#"format = 1
 name = "tiny"
@@ -216,4 +216,38 @@ fn mastodon_asks_for_the_least_that_the_robots_need() {
     let user = network.auth().method("user").unwrap();
     assert!(user.kind.registration().is_some());
     assert_eq!(user.kind.asked(), [""; 0]);
+}
+
+#[test]
+fn a_key_that_a_server_repeats_gets_into_no_cursor() {
+    let text = SMALL.replace(
+        "selects = [{ at = \".\", as = \"user\", is_subject = true }]",
+        "page = { style = \"link\", size = 10 }\nselects = [{ at = \".[]\", as = \"user\" }]",
+    );
+    let auth = "\n[auth.methods.key]\nkind = \"token\"\nsend = { query = \"key\" }\n";
+    let network = Network::parse("tiny.toml", &format!("{text}{auth}")).unwrap();
+    let query = network.query("user").unwrap();
+    let base = network.base("").unwrap();
+    let url = base.join("/users/1").unwrap();
+    let identity = Identity {
+        network: "tiny".into(),
+        kind: "user".into(),
+        canonical: Some("1".to_owned()),
+        aliases: Vec::new(),
+    };
+    let link = "<https://api.tiny.example/users/1?key=hunter2hunter2&page=2>; rel=\"next\"";
+    let header = |name: &str| (name == "link").then(|| link.to_owned());
+    let reading = network.read(&Answer {
+        query,
+        base: &base,
+        host: "api.tiny.example",
+        subjects: &[(Key(1), &identity)],
+        page: Page::First,
+        url: &url,
+        status: 200,
+        header: &header,
+        body: br#"[{"id":"2"}]"#,
+        walk: None,
+    });
+    assert_eq!(reading.next.as_deref(), Some("page=2"), "{reading:?}");
 }
