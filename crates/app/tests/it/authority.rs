@@ -38,6 +38,7 @@ pub(crate) enum Style {
 }
 
 /// What the network knows and how it behaves.
+#[expect(clippy::struct_excessive_bools, reason = "each is a whim of its own")]
 pub(crate) struct Knowledge {
     pub(crate) style: Style,
     /// How applications say who they are to the token endpoint.
@@ -548,6 +549,134 @@ impl Knowledge {
             self.complain(format!("a wrong signature of {base}"));
         }
         is_right
+    }
+}
+
+/// The counterpart is as strict as it says: what passes against it was right.
+mod strictness {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    fn call(authority: &Authority, head: &str, body: &str) -> String {
+        let host = authority.address.trim_start_matches("http://");
+        let mut stream = TcpStream::connect(host).expect("a connection");
+        let length = body.len();
+        write!(
+            stream,
+            "{head}\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+        .expect("a request");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer
+    }
+
+    fn post(authority: &Authority, body: &str) -> String {
+        let secret = percent(CLIENT_SECRET);
+        let body = format!("client_id={CLIENT_ID}&client_secret={secret}&{body}");
+        call(authority, "POST /oauth/token HTTP/1.1", &body)
+    }
+
+    fn code(authority: &Authority, change: (&str, &str)) -> Option<String> {
+        let challenge = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest("verifier"));
+        let target = format!(
+            "/oauth/authorize?response_type=code&client_id={CLIENT_ID}&redirect_uri=http://127.0.0.1:7/\
+             &scope=read&state=0123456789abcdef&code_challenge={challenge}&code_challenge_method=S256"
+        );
+        let target = target.replacen(change.0, change.1, 1);
+        let answer = call(authority, &format!("GET {target} HTTP/1.1"), "");
+        let (_, rest) = answer.split_once("?code=")?;
+        rest.split('&').next().map(str::to_owned)
+    }
+
+    fn redeem(authority: &Authority, code: &str, redirect: &str, verifier: &str) -> String {
+        post(
+            authority,
+            &format!(
+                "grant_type=authorization_code&code={code}&redirect_uri={redirect}&code_verifier={verifier}"
+            ),
+        )
+    }
+
+    #[test]
+    fn it_refuses_codes_redirects_and_verifiers_that_are_not_right() {
+        const REDIRECT: &str = "http://127.0.0.1:7/";
+        let authority = Authority::start(Style::Bearer).with_client(&[REDIRECT], "read");
+        let fresh = || code(&authority, ("", "")).expect("a code");
+        let right = fresh();
+        assert!(redeem(&authority, &right, REDIRECT, "verifier").contains("access_token"));
+        for refused in [
+            redeem(&authority, &right, REDIRECT, "verifier"),
+            redeem(&authority, &fresh(), REDIRECT, "another"),
+            redeem(&authority, &fresh(), "http://127.0.0.1:8/", "verifier"),
+            redeem(&authority, "never-given", REDIRECT, "verifier"),
+        ] {
+            assert!(refused.contains("invalid_grant"), "{refused}");
+        }
+        for change in [
+            ("127.0.0.1:7", "127.0.0.1:8"),
+            ("scope=read", "scope=write"),
+            ("S256", "plain"),
+            ("client_id=planted", "client_id=other"),
+            ("state=0123456789abcdef", "state=0"),
+        ] {
+            assert_eq!(code(&authority, change), None, "{change:?}");
+        }
+    }
+
+    #[test]
+    fn it_refuses_a_renewal_token_that_was_used() {
+        let authority = Authority::start(Style::Bearer).with_client(&[], "read");
+        authority.knows().refresh.insert("once".to_owned(), false);
+        let renew = || post(&authority, "grant_type=refresh_token&refresh_token=once");
+        assert!(renew().contains("access_token"));
+        assert!(renew().contains("invalid_grant"));
+        assert!(authority.knows().refresh.is_empty(), "nobody is believed");
+        let stranger = call(
+            &authority,
+            "POST /oauth/token HTTP/1.1",
+            "client_id=x&client_secret=y&grant_type=client_credentials",
+        );
+        assert!(stranger.contains("invalid_client"));
+    }
+
+    #[test]
+    fn it_refuses_signatures_and_nonces_that_are_not_right() {
+        use kittiwake_network::auth::{OAuth1Keys, Stamp, authorization};
+        let authority = Authority::start(Style::OAuth1);
+        let url = format!("{}/users/1?a=b", authority.address);
+        let url = url::Url::parse(&url).expect("an address");
+        let keys = |token_secret: &str| OAuth1Keys {
+            consumer_key: CONSUMER_KEY.into(),
+            consumer_secret: CONSUMER_SECRET.into(),
+            token: TOKEN.into(),
+            token_secret: token_secret.into(),
+        };
+        let ask = |keys: &OAuth1Keys, target: &str, nonce: &str, unix_s: i64| {
+            let nonce = nonce.to_owned();
+            let header = authorization(keys, "GET", &url, &Stamp { unix_s, nonce });
+            let header = header.expose_secret();
+            let head = format!("GET {target} HTTP/1.1\r\nauthorization: {header}");
+            call(&authority, &head, "")
+        };
+        let right = keys(TOKEN_SECRET);
+        let is_let_in = |answer: String| answer.starts_with("HTTP/1.1 200");
+        assert!(is_let_in(ask(&right, "/users/1?a=b", "n1", now_s())));
+        assert!(
+            !is_let_in(ask(&right, "/users/1?a=b", "n1", now_s())),
+            "used"
+        );
+        assert!(
+            !is_let_in(ask(&right, "/users/2?a=b", "n2", now_s())),
+            "path"
+        );
+        assert!(
+            !is_let_in(ask(&right, "/users/1?a=c", "n3", now_s())),
+            "query"
+        );
+        assert!(!is_let_in(ask(&right, "/users/1?a=b", "n4", 1)), "old");
+        assert!(!is_let_in(ask(&keys("no"), "/users/1?a=b", "n5", now_s())));
     }
 }
 

@@ -814,3 +814,20 @@ fn a_credential_is_chosen_by_name_and_removed_by_name() {
     assert_done(&scene.crawl("id:2 --until-idle --anonymous"));
     assert_eq!(scene.authority.calls_to("/users/"), before);
 }
+
+#[test]
+fn a_panic_in_the_middle_of_a_renewal_gives_nothing_away() {
+    let scene = logged_in();
+    scene.authority.expire_all();
+    let mut command = scene.crawl_command("id:1 --until-idle --raw");
+    command
+        .env("KITTIWAKE_CRASH_POINT", "renew-and-save:1:panic")
+        .env("RUST_BACKTRACE", "full")
+        .env("RUST_LOG", "trace");
+    let output = command.output().expect("the binary runs");
+    assert_eq!(code(&output), Some(1), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("panicked"));
+    scene.assert_nothing_leaked(&[&output]);
+    // The lock is gone with the process, and the vault is as it was.
+    assert!(text(&scene.say("auth list").stdout).contains("tiny@"));
+}

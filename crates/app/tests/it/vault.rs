@@ -137,8 +137,9 @@ fn a_truncated_or_tampered_vault_is_told_and_left_alone() {
     let folder = with_vault();
     let whole = std::fs::read(file(&folder)).expect("a vault");
     let mut tampered = whole.clone();
-    let last = tampered.len() - 1;
-    tampered[last] ^= 1;
+    if let Some(byte) = tampered.last_mut() {
+        *byte ^= 1;
+    }
     let mut head = whole.clone();
     head[10] ^= 1;
     let damaged = [
