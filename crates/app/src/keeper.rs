@@ -163,7 +163,7 @@ impl Keeper for VaultKeeper {
                 return Ok(state.held.clone());
             }
             if !self.renewal.is_possible(&state.held.secrets) {
-                return Err("it cannot be renewed".to_owned());
+                return Err(String::new());
             }
             self.renew_now(&mut state).await
         })

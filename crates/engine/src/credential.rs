@@ -30,7 +30,8 @@ pub trait Keeper: Debug + Send + Sync {
     /// The secrets as they are, renewed first if they are about to expire.
     fn held(&self) -> Keeping<'_, Result<Held, String>>;
 
-    /// Other secrets in the place of those that a server refused; an error says why there are none.
+    /// Other secrets in the place of those that a server refused; an error says why there are none,
+    /// in words that are safe to print, or is empty if there never could be.
     fn renew<'a>(&'a self, refused: &'a Held) -> Keeping<'a, Result<Held, String>>;
 
     /// A word that no other request has.
@@ -82,7 +83,7 @@ impl Keeper for FixedKeeper {
     }
 
     fn renew<'a>(&'a self, _refused: &'a Held) -> Keeping<'a, Result<Held, String>> {
-        Box::pin(async { Err("it cannot be renewed".to_owned()) })
+        Box::pin(async { Err(String::new()) })
     }
 
     fn nonce(&self) -> String {
@@ -116,12 +117,12 @@ impl Standing {
 }
 
 /// What a refusal of the credential comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// There are new secrets: the call can be made again.
     Renewed,
-    /// Nothing more can be asked with it.
-    Final,
+    /// Nothing more can be asked with it; why it was not renewed, if there is a reason.
+    Final(String),
 }
 
 impl Shop {
@@ -162,18 +163,15 @@ impl Shop {
     /// The credential was sent and refused: it is renewed, unless what was refused is itself new.
     pub(crate) async fn refused(&self, held: &Held) -> Refusal {
         let Some(credential) = &self.settings.credential else {
-            return Refusal::Final;
+            return Refusal::Final(String::new());
         };
         // A server that refuses what it has just given out is not asked for more.
         if held.issue > 0 && !self.standing.was_accepted(held) {
-            return Refusal::Final;
+            return Refusal::Final("it was renewed and is refused again".to_owned());
         }
         match credential.keeper.renew(held).await {
             Ok(_) => Refusal::Renewed,
-            Err(reason) => {
-                tracing::warn!(reason, "the credential cannot be renewed");
-                Refusal::Final
-            }
+            Err(reason) => Refusal::Final(reason),
         }
     }
 }

@@ -344,7 +344,13 @@ impl Shop {
         };
         redact(Some(held), &mut heard.reading.reason);
         if heard.reading.outcome == OutcomeCode::AuthExpired {
-            heard.renewed = self.refused(held).await == Refusal::Renewed;
+            match self.refused(held).await {
+                Refusal::Renewed => heard.renewed = true,
+                Refusal::Final(why) if why.is_empty() => {}
+                Refusal::Final(why) => {
+                    heard.reading.reason = format!("{}; {why}", heard.reading.reason);
+                }
+            }
         } else if heard.reading.outcome.is_success() {
             self.accepted(held);
         }

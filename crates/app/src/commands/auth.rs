@@ -227,7 +227,10 @@ pub(crate) async fn test(
                 is_renewed = true;
                 let held = credential.keeper.held().await.map_err(|it| locked(&it))?;
                 let renewed = credential.keeper.renew(&held).await;
-                renewed.map_err(|reason| locked(&format!("http {status}; {reason}")))?;
+                renewed.map_err(|reason| match reason.as_str() {
+                    "" => locked(&format!("http {status}")),
+                    reason => locked(&format!("http {status}; {reason}")),
+                })?;
             }
             400 | 401 | 403 => return Err(locked(&format!("http {status}"))),
             429 => {

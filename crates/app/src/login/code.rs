@@ -18,7 +18,7 @@ impl Login<'_> {
         let loopback = if self.paste {
             None
         } else {
-            Some(Loopback::bind(self.port.or_else(|| self.earlier_port())).await?)
+            Some(Loopback::bind(self.port, self.earlier_port()).await?)
         };
         let redirect = match (&loopback, &flow.paste_redirect, self.port) {
             (Some(loopback), ..) => loopback.redirect(),

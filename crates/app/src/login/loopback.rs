@@ -21,23 +21,25 @@ pub(super) struct Loopback {
 }
 
 impl Loopback {
-    /// Opens the door, at a port of one's choice or at a free one.
-    pub(super) async fn bind(port: Option<u16>) -> Result<Self, Failure> {
+    /// Opens the door: at the port that has to be, or at an earlier one if it is free, or at any.
+    pub(super) async fn bind(fixed: Option<u16>, earlier: Option<u16>) -> Result<Self, Failure> {
         let bind = |port: u16| TcpListener::bind(("127.0.0.1", port));
-        let listener = match port {
-            Some(port) => match bind(port).await {
+        let listener = match (fixed, earlier) {
+            (Some(port), _) => bind(port).await,
+            (None, Some(port)) => match bind(port).await {
                 Ok(listener) => Ok(listener),
                 Err(_) => bind(0).await,
             },
-            None => bind(0).await,
+            (None, None) => bind(0).await,
         };
         let opened = listener.and_then(|listener| {
             let port = listener.local_addr()?.port();
             Ok(Self { listener, port })
         });
         opened.map_err(|error| {
+            let port = fixed.map_or_else(String::new, |port| format!(":{port}"));
             Failure::other(format!(
-                "cannot listen on 127.0.0.1: {error}; --paste goes without"
+                "cannot listen on 127.0.0.1{port}: {error}; --paste goes without"
             ))
         })
     }

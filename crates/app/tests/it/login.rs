@@ -610,7 +610,13 @@ fn a_kill_between_renewing_and_saving_loses_no_more_than_it_must() {
             assert_done(&after);
         } else {
             // What was given out is lost with the process: that is said, and nothing else is lost.
+            let said = text(&after.stdout);
             assert_eq!(code(&after), Some(4), "{}", text(&after.stderr));
+            assert!(
+                said.contains("(invalid_grant: *** was used before)"),
+                "{said}"
+            );
+            assert!(said.contains("log in with kittiwake login"), "{said}");
             assert!(text(&scene.say("auth list").stdout).contains("tiny@"));
         }
         scene.assert_nothing_leaked(&[&after]);
