@@ -1,6 +1,7 @@
 //! Commands to a running crawl: pause, resume and stop, of all robots or of one.
 
 use crate::EngineError;
+use crate::exchange::{Done, Ending};
 use crate::scheduler::Scheduler;
 use crate::settings::End;
 use crate::work::{Purpose, Work};
@@ -82,9 +83,22 @@ impl Scheduler {
         Ok(())
     }
 
+    /// Takes in an exchange that is over. Who is not let in is locked out, which leaves nothing to
+    /// reschedule.
+    pub(crate) async fn take_answer(&mut self, done: Option<Done>) -> Result<(), EngineError> {
+        let done = done.map(|mut done| {
+            if let Ending::AuthExpired(reason) = &done.ending {
+                self.lock_out(&done.work, reason.clone());
+                done.ending = Ending::Finished { due: Vec::new() };
+            }
+            done
+        });
+        self.acknowledge(done).await
+    }
+
     /// A server does not let the work in. Its robot is done for this run and, if it was the
     /// credential that was refused, so is everyone who would send it. The others go on.
-    pub(crate) fn lock_out(&mut self, work: &Work, reason: String) {
+    fn lock_out(&mut self, work: &Work, reason: String) {
         self.hand_back(work);
         let network = &self.shop.settings.network;
         let is_refused = self.shop.settings.credential.is_some() && work.call.plan.send_credential;

@@ -33,7 +33,7 @@ pub async fn crawl(settings: CrawlSettings, parts: Parts) -> Result<CrawlReport,
         }
         // acknowledge: what was committed is counted, rescheduled and shown.
         tokio::select! {
-            done = scheduler.done() => scheduler.acknowledge(done?).await?,
+            done = scheduler.done() => scheduler.take_answer(done?).await?,
             Ok(()) = stop.changed() => {}
         }
     };

@@ -419,7 +419,7 @@ impl Scheduler {
             Ending::GivenUp => self.give_up(&work),
             Ending::Wait(until) => self.wait(work, until),
             Ending::Split => self.split(work).await?,
-            Ending::AuthExpired(reason) => self.lock_out(&work, reason),
+            Ending::AuthExpired(reason) => self.ended = Some(End::AuthExpired(reason)),
         }
         self.take_in(&reports).await
     }
