@@ -33,12 +33,16 @@ pub(crate) fn resolve(place: &mut Location, vault: &VaultArguments) -> Result<()
 }
 
 fn named(name: &str, vault: &VaultArguments) -> Result<Location, Failure> {
-    let contents = Vault::open(KeySource::new(vault))?.read()?;
-    let Some(url) = contents.urls.get(name) else {
-        return Err(Failure::usage(format!(
+    let missing = || {
+        Failure::usage(format!(
             "the vault holds no URL {name:?}; kittiwake auth url {name} puts one in"
-        )));
+        ))
     };
+    if !Vault::exists() {
+        return Err(missing());
+    }
+    let contents = Vault::open(KeySource::new(vault))?.read()?;
+    let url = contents.urls.get(name).ok_or_else(missing)?;
     Ok(Location::from(OsString::from(url.0.expose_secret())))
 }
 

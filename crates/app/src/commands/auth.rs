@@ -335,6 +335,9 @@ fn url(vault: &VaultArguments, name: &str, is_removed: bool) -> Result<(), Failu
             "a name has letters, digits, -, _ and ., 64 at most",
         ));
     }
+    if is_removed && !Vault::exists() {
+        return Err(Failure::usage(format!("the vault holds no URL {name:?}")));
+    }
     let vault = Vault::open(KeySource::new(vault))?;
     if is_removed {
         let removed = vault.change(|contents| contents.urls.remove(name))?;

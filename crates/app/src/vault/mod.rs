@@ -90,7 +90,9 @@ pub(crate) struct LockedVault {
 impl Vault {
     /// Where the vault is, whether there is one or not.
     pub(crate) fn place() -> Result<PathBuf, Failure> {
-        Ok(environment::config_folder()?.join("vault.age"))
+        let path = environment::config_folder()?.join("vault.age");
+        // A link to where it really is stays one when the file is replaced.
+        Ok(std::fs::canonicalize(&path).unwrap_or(path))
     }
 
     pub(crate) fn exists() -> bool {

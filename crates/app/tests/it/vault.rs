@@ -233,3 +233,34 @@ fn a_password_belongs_into_the_vault_and_not_on_the_command_line() {
     let odd = with_input(&mut with_key(&folder, "auth url lab"), "http://h.example\n");
     assert_refused(&odd, 2, "no URL of a database");
 }
+
+#[test]
+fn nothing_is_made_where_something_is_looked_for() {
+    let folder = Folder::new();
+    for words in [
+        "status vault:lab",
+        "auth url lab --remove",
+        "auth remove mastodon",
+    ] {
+        assert_refused(&folder.say(words), 2, "the vault holds no");
+    }
+    let test = folder.say("auth test mastodon@h.example");
+    assert_refused(&test, 4, "kittiwake login mastodon@h.example puts one in");
+    assert_eq!(folder.say("auth list").status.code(), Some(0));
+    assert!(!folder.path("config").exists());
+}
+
+#[test]
+fn a_link_to_the_vault_stays_a_link() {
+    let folder = with_vault();
+    let real = folder.path("elsewhere.age");
+    std::fs::rename(file(&folder), &real).expect("it is moved");
+    std::os::unix::fs::symlink(&real, file(&folder)).expect("a link");
+    let stored = with_input(&mut with_key(&folder, "auth url other"), &url());
+    assert_eq!(stored.status.code(), Some(0), "{}", text(&stored.stderr));
+    let metadata = std::fs::symlink_metadata(file(&folder)).expect("a link");
+    assert!(metadata.file_type().is_symlink());
+    let list = with_key(&folder, "auth list").output();
+    let listed = text(&list.expect("the binary runs").stdout);
+    assert_eq!(listed, "vault:lab\nvault:other\n");
+}
