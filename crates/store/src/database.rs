@@ -96,6 +96,26 @@ pub(crate) trait Keeper: Database {
     /// Told when nobody writes any more.
     fn finish(&self) {}
 
+    /// Writes rows that are not there yet.
+    fn insert_rows(
+        &self,
+        table: &str,
+        columns: &[&str],
+        rows: &[Vec<Cell<'static>>],
+    ) -> Result<(), StoreError> {
+        let places: Vec<String> = (1..=columns.len())
+            .map(|place| format!("?{place}"))
+            .collect();
+        let (columns, places) = (columns.join(", "), places.join(", "));
+        let sql = format!("INSERT INTO {table}({columns}) VALUES ({places})");
+        rows.iter()
+            .try_for_each(|row| self.send((&*sql).into(), row))
+    }
+
+    /// Told when all tables were copied, to make what it derives from them. Part of the
+    /// transaction.
+    fn copied(&self) -> Result<(), StoreError>;
+
     /// The most pages that a file may have.
     fn limit_pages(&self, _pages: u32) -> Result<(), StoreError> {
         Err(StoreError::invalid("only a file has pages"))

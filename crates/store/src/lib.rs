@@ -6,6 +6,7 @@
 //! Does not know: what a network is, how a definition looks, when a subject should be visited.
 
 mod cell;
+pub mod copy;
 mod database;
 pub mod detail;
 mod error;

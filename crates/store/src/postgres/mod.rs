@@ -13,6 +13,8 @@ mod schema;
 mod session;
 mod views;
 
+use crate::copy::Unfinished;
+use crate::database::{Keeper, Reader};
 use crate::rules::service::{self, Service, serve};
 use crate::rules::writer::{Request, Writer};
 use crate::{OpenMode, StoreError, StoreErrorKind};
@@ -44,20 +46,35 @@ impl PostgresStore {
         patience: Duration,
     ) -> Result<Self, StoreError> {
         let config = parse(url)?;
-        let opened = Self::open_inner(&config, mode, patience);
+        let opened = Self::open_inner(&config, mode, patience, Unfinished::Refused);
         opened.map_err(|error| error.context(&shown(&config)))
     }
 
-    fn open_inner(config: &Config, mode: OpenMode, patience: Duration) -> Result<Self, StoreError> {
+    /// Opens a place for whoever finishes what was begun there.
+    pub(crate) fn open_unfinished(url: &str) -> Result<Self, StoreError> {
+        let config = parse(url)?;
+        let (mode, patience) = (OpenMode::Crawl, session::PATIENCE);
+        let opened = Self::open_inner(&config, mode, patience, Unfinished::Accepted);
+        opened.map_err(|error| error.context(&shown(&config)))
+    }
+
+    fn open_inner(
+        config: &Config,
+        mode: OpenMode,
+        patience: Duration,
+        unfinished: Unfinished,
+    ) -> Result<Self, StoreError> {
         let mut service = Service::new(schema::TABLE_NAMES);
         if mode == OpenMode::Crawl {
-            start_writer(config.clone(), patience, &mut service)?;
+            start_writer(config.clone(), patience, unfinished, &mut service)?;
         }
         let questions = service.questions();
         let config = config.clone();
         let (opened, is_open) = sync_channel(1);
         service.spawn_reader(move || {
-            if let Some(database) = told(&opened, open_reader(config, patience)) {
+            let reader = open_reader(config, patience)
+                .and_then(|reader| unfinished.check(&reader).map(|()| reader));
+            if let Some(database) = told(&opened, reader) {
                 service::answer(&database, questions);
             }
         })?;
@@ -68,9 +85,30 @@ impl PostgresStore {
 
 serve!(PostgresStore);
 
+/// See [`crate::Location::with_reader`].
+pub(crate) fn with_reader(
+    url: &str,
+    work: &mut dyn FnMut(&dyn Reader) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let config = parse(url)?;
+    let done = open_reader(config.clone(), session::PATIENCE).and_then(|reader| work(&reader));
+    done.map_err(|error| error.context(&shown(&config)))
+}
+
+/// See [`crate::Location::with_keeper`].
+pub(crate) fn with_keeper(
+    url: &str,
+    work: &mut dyn FnMut(&dyn Keeper) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let config = parse(url)?;
+    let done = open_writer(config.clone(), session::PATIENCE).and_then(|keeper| work(&keeper));
+    done.map_err(|error| error.context(&shown(&config)))
+}
+
 fn start_writer(
     config: Config,
     patience: Duration,
+    unfinished: Unfinished,
     service: &mut Service,
 ) -> Result<(), StoreError> {
     let requests = service.requests();
@@ -84,7 +122,10 @@ fn start_writer(
                 return;
             }
         };
-        if let Some(writer) = told(&opened, Writer::load(&database, marker)) {
+        let writer = unfinished
+            .check(&database)
+            .and_then(|()| Writer::load(&database, marker));
+        if let Some(writer) = told(&opened, writer) {
             writer.run(requests, database.session().runtime());
         }
     })?;

@@ -147,6 +147,10 @@ impl Keeper for SqliteDatabase<'_> {
         }
     }
 
+    fn copied(&self) -> Result<(), StoreError> {
+        Ok(Places::move_all(self.connection)?)
+    }
+
     fn limit_pages(&self, pages: u32) -> Result<(), StoreError> {
         self.connection
             .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;

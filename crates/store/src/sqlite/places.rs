@@ -100,6 +100,30 @@ impl Places {
         Ok(places)
     }
 
+    /// Makes the table anew from all rows, in stretches, so that sorting takes little memory.
+    pub(super) fn move_all(connection: &Connection) -> rusqlite::Result<()> {
+        const ROWS: i64 = if cfg!(test) { 7 } else { 1 << 18 };
+        connection.execute("DELETE FROM id_places", [])?;
+        let last: i64 =
+            connection.query_row("SELECT coalesce(max(rowid), 0) FROM ids", [], |row| {
+                row.get(0)
+            })?;
+        let mut begin = 0;
+        while begin < last {
+            connection.execute(
+                "INSERT INTO id_places SELECT hash, rowid FROM ids
+                 WHERE rowid > ?1 AND rowid <= ?2 ORDER BY hash, rowid",
+                [begin, begin + ROWS],
+            )?;
+            begin += ROWS;
+        }
+        connection.execute(
+            "UPDATE rules SET value = ?2 WHERE name = ?1",
+            [Self::MOVED, &last.to_string()],
+        )?;
+        Ok(())
+    }
+
     /// The row for another id.
     pub(super) fn take_row(&mut self, hash: i64) -> i64 {
         let row = self.next_row;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod control;
+mod copy;
 mod disk_full;
 mod documentation;
 mod export;

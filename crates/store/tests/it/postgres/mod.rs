@@ -21,7 +21,7 @@ fn open(schema: &Schema) -> PostgresStore {
     PostgresStore::open(&schema.url, OpenMode::Crawl).unwrap()
 }
 
-fn schema() -> Schema {
+pub(crate) fn schema() -> Schema {
     server::shared().schema()
 }
 
