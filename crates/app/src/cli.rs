@@ -2,6 +2,7 @@
 
 mod completions;
 mod config;
+mod copy;
 mod doctor;
 mod export;
 mod man;
@@ -10,6 +11,7 @@ mod simulate;
 
 pub(crate) use completions::CompletionsArguments;
 pub(crate) use config::ConfigCommand;
+pub(crate) use copy::{CopyArguments, MergeArguments};
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use export::{ExportArguments, ImportArguments, TableChoice};
 pub(crate) use man::ManArguments;
@@ -59,6 +61,10 @@ pub(crate) enum Command {
     Export(Box<ExportArguments>),
     /// Read what export wrote into a crawl file.
     Import(ImportArguments),
+    /// Copy a crawl to another file or database.
+    Copy(CopyArguments),
+    /// Join crawls of machines that worked apart.
+    Merge(MergeArguments),
     /// Look at network definitions.
     #[command(subcommand)]
     Network(NetworkCommand),

@@ -75,6 +75,9 @@ pub(crate) trait Database: fmt::Debug {
 
 /// A database as the writer has it: whatever it does is part of a transaction.
 pub(crate) trait Keeper: Database {
+    /// Reads what has to be known before anything new gets a number.
+    fn load(&self) -> Result<(), StoreError>;
+
     fn begin(&self) -> Result<(), StoreError>;
 
     /// Told what the transaction is about to ask for, if it wants to know.

@@ -14,6 +14,7 @@ pub mod export;
 mod hash;
 pub mod ledger;
 mod location;
+pub mod merge;
 mod numbers;
 mod observed;
 pub mod postgres;

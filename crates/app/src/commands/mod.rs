@@ -3,12 +3,14 @@
 mod completions;
 mod config;
 mod control;
+mod copy;
 mod crawl;
 mod demo;
 mod doctor;
 mod export;
 mod import;
 mod man;
+mod merge;
 mod network;
 mod report;
 mod sim;
@@ -30,6 +32,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Report(arguments) => report::run(&arguments).await,
         Command::Export(arguments) => export::run(&arguments).await,
         Command::Import(arguments) => import::run(&arguments).await,
+        Command::Copy(arguments) => copy::run(&arguments).await,
+        Command::Merge(arguments) => merge::run(&arguments).await,
         Command::Network(command) => network::run(command),
         Command::Sim(SimCommand::Serve(arguments)) => sim::run(&arguments).await,
         Command::Simulate(arguments) => simulate::run(&arguments).await,

@@ -5,6 +5,7 @@ mod batches;
 mod changes;
 mod commands;
 mod control;
+mod copies;
 mod counterpart;
 mod doctor;
 mod export;

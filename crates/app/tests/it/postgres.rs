@@ -6,7 +6,7 @@
     reason = "the store's tests use more of it"
 )]
 #[path = "../../../store/tests/it/postgres/server.rs"]
-mod server;
+pub(crate) mod server;
 
 use crate::kill::run_and_kill;
 use crate::support::{Dice, Folder, Sim, text};
@@ -25,7 +25,7 @@ fn world(folder: &Folder) -> (Sim, String) {
     (sim, seed)
 }
 
-fn run(folder: &Folder, words: &[&str]) -> String {
+pub(crate) fn run(folder: &Folder, words: &[&str]) -> String {
     let output = folder.run(words);
     assert!(
         output.status.success(),
@@ -36,7 +36,7 @@ fn run(folder: &Folder, words: &[&str]) -> String {
 }
 
 /// Everything that a crawl holds, in no order and without the numbers of calls.
-fn held(folder: &Folder, place: &str) -> Vec<String> {
+pub(crate) fn held(folder: &Folder, place: &str) -> Vec<String> {
     let exported = run(folder, &["export", place, "--output", "-"]);
     let mut rows: Vec<String> = exported
         .lines()
@@ -65,7 +65,7 @@ fn without_calls(value: &mut Value) {
     }
 }
 
-fn crawl_words<'w>(sim: &'w Sim, seed: &'w str, into: &'w str) -> Vec<&'w str> {
+pub(crate) fn crawl_words<'w>(sim: &'w Sim, seed: &'w str, into: &'w str) -> Vec<&'w str> {
     let address = &*sim.address;
     let mut words = vec![
         "crawl",

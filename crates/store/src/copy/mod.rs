@@ -214,7 +214,7 @@ fn compare(
         let mut rows = Rows::default();
         let mut is_stopped = false;
         copied.stream(&table.select(), &[], &mut |row| {
-            rows.add(&cells_of(row, table.columns.len())?);
+            rows.add(&row.cells(table.columns.len())?);
             if rows.count.is_multiple_of(STRETCH_ROWS_MAX as u64) {
                 let step = CopyStep::Compared {
                     table: table.name,
@@ -288,9 +288,9 @@ impl<'w> TableWriter<'w> {
         row: &dyn Row,
         progress: &mut CopyProgress<'_>,
     ) -> Result<Option<StoreError>, StoreError> {
-        let cells = cells_of(row, self.table.columns.len())?;
+        let cells = row.cells(self.table.columns.len())?;
         self.rows.add(&cells);
-        self.stretch_bytes += cells.iter().map(size_of_cell).sum::<usize>();
+        self.stretch_bytes += cells.iter().map(Cell::size).sum::<usize>();
         self.stretch.push(cells);
         if self.stretch.len() < STRETCH_ROWS_MAX && self.stretch_bytes < STRETCH_BYTES_MAX {
             return Ok(None);
@@ -348,7 +348,7 @@ impl<'w> TableWriter<'w> {
         let limit = STRETCH_ROWS_MAX + 1;
         let database: &dyn Database = self.target;
         database.all(&*format!("{select} LIMIT {limit}"), ends, |row| {
-            cells_of(row, self.table.columns.len())
+            row.cells(self.table.columns.len())
         })
     }
 
@@ -363,20 +363,5 @@ impl<'w> TableWriter<'w> {
             found: self.found,
             checksum: self.rows.checksum(),
         })
-    }
-}
-
-fn cells_of(row: &dyn Row, columns: usize) -> Result<Vec<Cell<'static>>, StoreError> {
-    (0..columns)
-        .map(|place| Ok(row.cell(place)?.into_owned()))
-        .collect()
-}
-
-fn size_of_cell(cell: &Cell<'_>) -> usize {
-    const FIXED: usize = 32;
-    match cell {
-        Cell::Text(text) => FIXED + text.len(),
-        Cell::Bytes(bytes) => FIXED + bytes.len(),
-        Cell::Null | Cell::Integer(_) | Cell::Real(_) => FIXED,
     }
 }

@@ -75,19 +75,6 @@ impl PostgresDatabase {
         &self.session
     }
 
-    /// Reads what whoever writes has to know.
-    pub(super) fn load(&self) -> Result<(), StoreError> {
-        let database: &dyn Database = self;
-        let next = database.only(
-            "SELECT 1 + coalesce((SELECT max(rowid) FROM ids), 0)",
-            &[],
-            |row| row.get(0),
-        )?;
-        self.next_id_row.set(next);
-        self.commits.set(self.stored_commits()?);
-        Ok(())
-    }
-
     /// How many transactions were committed, as the store says.
     fn stored_commits(&self) -> Result<i64, StoreError> {
         let text = self
@@ -348,6 +335,18 @@ fn with_numbers(sql: &str, cells: &[Cell<'_>]) -> Result<String, StoreError> {
 }
 
 impl Keeper for PostgresDatabase {
+    fn load(&self) -> Result<(), StoreError> {
+        let database: &dyn Database = self;
+        let next = database.only(
+            "SELECT 1 + coalesce((SELECT max(rowid) FROM ids), 0)",
+            &[],
+            |row| row.get(0),
+        )?;
+        self.next_id_row.set(next);
+        self.commits.set(self.stored_commits()?);
+        Ok(())
+    }
+
     fn begin(&self) -> Result<(), StoreError> {
         if self.session.is_lost() {
             return Err(StoreError::new(

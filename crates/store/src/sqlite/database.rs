@@ -36,12 +36,6 @@ impl<'c> SqliteDatabase<'c> {
         self
     }
 
-    /// Reads where the newest ids are; whoever writes has to know it.
-    pub(super) fn load(&self) -> Result<(), StoreError> {
-        *self.places.borrow_mut() = Places::load(self.connection)?;
-        Ok(())
-    }
-
     /// Moves a stretch of the newest ids to where the others are, if there are many.
     fn move_places(&self) -> Result<(), StoreError> {
         let mut places = self.places.borrow_mut();
@@ -113,6 +107,11 @@ impl Database for SqliteDatabase<'_> {
 }
 
 impl Keeper for SqliteDatabase<'_> {
+    fn load(&self) -> Result<(), StoreError> {
+        *self.places.borrow_mut() = Places::load(self.connection)?;
+        Ok(())
+    }
+
     fn begin(&self) -> Result<(), StoreError> {
         Ok(self.connection.execute_batch("BEGIN IMMEDIATE")?)
     }

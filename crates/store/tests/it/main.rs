@@ -11,6 +11,7 @@ mod files;
 mod import;
 mod kill;
 mod ledger;
+mod merge;
 mod older;
 mod postgres;
 mod round_trip;
