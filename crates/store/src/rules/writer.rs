@@ -17,7 +17,7 @@ use tokio::time::timeout;
 /// Callers that may wait at once; more wait outside, holding their data.
 pub(crate) const WAITING_MAX: usize = 64;
 /// Rows after which a transaction takes in no more callers.
-const GROUP_ROWS_MAX: usize = 8_000;
+const GROUP_ROWS_MAX: usize = 16_000;
 /// Steps that one transaction takes along what follows from what is stored.
 const STEPS_MAX: usize = 2_000;
 /// The time without a request after which the writer catches up on what it has put off.

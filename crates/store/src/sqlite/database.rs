@@ -91,9 +91,13 @@ impl Database for SqliteDatabase<'_> {
     }
 
     fn find_ids(&self, hash: i64, each: &mut EachRow<'_>) -> Result<(), StoreError> {
-        for row in self.places.borrow().rows_of(hash) {
+        let places = self.places.borrow();
+        for row in places.rows_of(hash) {
             let mut statement = self.statements.own(Own::GetId)?;
             read(&mut statement, &[Cell::Integer(row)], each)?;
+        }
+        if !places.may_be_placed(hash) {
+            return Ok(());
         }
         let mut statement = self.statements.own(Own::FindPlaced)?;
         read(&mut statement, &[Cell::Integer(hash)], each)

@@ -5,6 +5,7 @@ mod checkpoint;
 pub mod control;
 mod database;
 mod error;
+mod filter;
 pub(crate) mod ledger;
 #[cfg(test)]
 mod ledger_simulation;
