@@ -1,14 +1,11 @@
 //! A crawl on a PostgreSQL server: the same commands, the same data.
 
-#[expect(
-    clippy::unwrap_used,
-    dead_code,
-    reason = "the store's tests use more of it"
-)]
+#[expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 #[path = "../../../store/tests/it/postgres/server.rs"]
 mod server;
 
 use crate::kill::{committed, how_often, kill_test};
+use crate::limits::World;
 use crate::oracle::{ALL_ROBOTS, Plan, Truth};
 use crate::support::{Folder, Place, Running, Sim, Tables, text};
 use crate::truth::{TOKEN, Whole, compare};
@@ -207,6 +204,29 @@ fn a_crawl_into_a_server_equals_one_into_a_file() {
             .is_some_and(|file| file.starts_with("postgres://"))
     );
     assert!(run(&folder, &["report", &schema.url]).contains("mastodon"));
+}
+
+#[test]
+fn crawls_that_share_a_server_of_grants_keep_limits_together() {
+    let server = server::durable();
+    let schema = server.schema();
+    let world = World::strict("150");
+    let crawl = |file| {
+        let mut command = world.crawl(file, Some(TOKEN));
+        Running::start(command.args(["--budgets", &schema.url]))
+    };
+    let mut crawls = ["a.db", "b.db"].map(crawl);
+    // Without its server nobody makes a call; then both go on.
+    world.sim.wait_for_calls(40);
+    server.restart("immediate");
+    for crawl in &mut crawls {
+        assert_eq!(crawl.wait(), Some(0));
+    }
+    world.check(&["a.db", "b.db"]);
+    let (_, grants) = Schema::select(&schema, "SELECT DISTINCT holder FROM grants");
+    assert!(!grants.is_empty(), "the grants are on the server");
+    let own = world.folder.path("state/kittiwake/budgets.db");
+    assert!(!own.exists(), "and nowhere else");
 }
 
 #[test]

@@ -183,11 +183,17 @@ impl PostgresDatabase {
         Ok(())
     }
 
+    /// Makes the connection anew; what the old one had prepared went with it.
+    pub(super) fn connect_anew(&self) -> Result<(), StoreError> {
+        self.session.connect_again()?;
+        *self.statements.borrow_mut() = Statements::default();
+        Ok(())
+    }
+
     /// Makes the connection anew, and knows for certain what was committed by the old one: while
     /// that may still be at work, it holds the lock.
     fn connect_again(&self) -> Result<i64, StoreError> {
-        self.session.connect_again()?;
-        *self.statements.borrow_mut() = Statements::default();
+        self.connect_anew()?;
         self.session.patiently(|| lock::take(&self.session))?;
         self.stored_commits()
     }
@@ -425,8 +431,7 @@ impl Keeper for PostgresDatabase {
 impl Reader for PostgresDatabase {
     fn begin_view(&self) -> Result<(), StoreError> {
         if self.session.is_lost() {
-            self.session.connect_again()?;
-            *self.statements.borrow_mut() = Statements::default();
+            self.connect_anew()?;
         }
         self.send(
             Sql::Text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),

@@ -16,6 +16,8 @@ pub(crate) mod familiar;
 mod filing;
 mod identity;
 mod import;
+pub(crate) mod ledger;
+pub(crate) mod ledger_thread;
 mod links;
 mod merge_keys;
 mod objects;

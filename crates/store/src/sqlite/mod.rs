@@ -6,9 +6,6 @@ pub mod control;
 mod database;
 mod error;
 pub(crate) mod ledger;
-#[cfg(test)]
-mod ledger_simulation;
-pub(crate) mod ledger_thread;
 mod migrate;
 mod open;
 mod places;
@@ -23,7 +20,7 @@ mod writing;
 pub use crate::OpenMode;
 use crate::StoreError;
 use crate::export::{ExportError, Exported, RowSink, Selection};
-use crate::rules::service::{self, Service, no_thread, serve, spawn};
+use crate::rules::service::{self, Service, no_thread, serve};
 use crate::rules::writer::{Request, Writer};
 use database::SqliteDatabase;
 use kittiwake_model::{Identity, Key};

@@ -5,6 +5,8 @@
 //! has ended, however that ended. Every test has a schema of its own. A test that does to its server
 //! what others would not survive has one for itself ([`own`]).
 
+#![allow(dead_code, reason = "tests of several crates use it, each its part")]
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -53,6 +55,11 @@ pub(crate) fn shared() -> &'static Server {
 /// A server that only this test has. It goes with it.
 pub(crate) fn own() -> Server {
     start(&server_folder(&format!("-{}", unused())), CAREFUL, "")
+}
+
+/// The same, and it waits for its disk.
+pub(crate) fn durable() -> Server {
+    start(&server_folder(&format!("-{}", unused())), "", "")
 }
 
 /// A word that nobody else uses.
@@ -203,6 +210,7 @@ fn start(folder: &Path, settings: &str, to_remove: &str) -> Server {
     let is_running = pg_ctl()
         .arg("status")
         .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .status()
         .unwrap();
     if !is_running.success() {
