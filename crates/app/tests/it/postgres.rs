@@ -247,3 +247,72 @@ fn no_command_shows_a_password() {
         assert!(!said.contains("s3cret"), "{words:?}: {said}");
     }
 }
+
+/// What a person types who wants to crawl into a place that refuses.
+fn refused(folder: &Folder, into: &str, more: &[&str]) -> String {
+    let mut words = vec!["crawl", "mastodon", "id:1", "--host", "http://127.0.0.1:1"];
+    words.extend(["--until-idle", "--quiet", "--into", into]);
+    words.extend(more);
+    let output = folder.run(&words);
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(!said.contains("wr0ng"), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    said
+}
+
+#[test]
+fn what_a_server_refuses_is_told_with_what_to_do() {
+    let folder = Folder::new();
+    let server = server::shared();
+    let schema = server.schema();
+    let name = &schema.name;
+    schema.run(
+        "DO $$ BEGIN CREATE ROLE with_password LOGIN PASSWORD 'right';
+         EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$",
+    );
+    schema.run(&format!(
+        "CREATE SCHEMA {name}; CREATE TABLE {name}.ids(id TEXT);
+         CREATE TABLE {name}.rules(name TEXT, value TEXT);
+         INSERT INTO {name}.rules VALUES ('schema', '1000')"
+    ));
+    let latin = format!("latin_{name}");
+    schema.run(&format!(
+        "CREATE DATABASE {latin} ENCODING LATIN1 TEMPLATE template0 LOCALE_PROVIDER libc
+         LC_COLLATE 'C' LC_CTYPE 'C'"
+    ));
+    let wrong = server.url("with_password:wr0ng", "postgres", "public");
+    let without = server.url("with_password", "postgres", "public");
+    let nowhere = server.url(server::OWNER, "nowhere", "public");
+    let other = server.schema();
+    let read_only = "%20-cdefault_transaction_read_only%3Don&application_name=";
+    let read_only = other.url.replace("&application_name=", read_only);
+    let off = ["--limits", "off"];
+    for (url, advice) in [
+        (&wrong, "check both"),
+        (&without, "PGPASSWORD"),
+        (&nowhere, "createdb"),
+        (&read_only, "may not write"),
+        (&schema.url, "install that version"),
+        (
+            &server.url(server::OWNER, &latin, "public"),
+            "--encoding UTF8",
+        ),
+    ] {
+        let said = refused(&folder, url, &off);
+        assert!(said.contains(advice), "{advice}: {said}");
+        assert!(said.contains("postgres://"), "{said}");
+    }
+    // The same for grants, before anything is crawled.
+    for (url, advice) in [
+        (&wrong, "check both"),
+        (&nowhere, "createdb"),
+        (&schema.url, "not a ledger's"),
+        (&other.url, "fsync off"),
+    ] {
+        let said = refused(&folder, "t.db", &["--budgets", url]);
+        assert!(said.contains(advice), "{advice}: {said}");
+        assert!(!folder.path("t.db").exists(), "nothing was made");
+    }
+    schema.run(&format!("DROP DATABASE {latin}"));
+}

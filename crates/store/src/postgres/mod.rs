@@ -1,6 +1,7 @@
 //! One crawl in a schema of a PostgreSQL server. The only folder that knows tokio-postgres.
 
 mod ahead;
+mod bulk;
 mod cells;
 pub mod control;
 mod database;
@@ -115,6 +116,7 @@ fn open_writer(config: Config, patience: Duration) -> Result<PostgresDatabase, S
     make_schema(&session)?;
     lock::take_soon(&session)?;
     migrate::migrate(&session, migrate::MIGRATIONS)?;
+    session.plan_by_index();
     let database = PostgresDatabase::new(session);
     database.load()?;
     Ok(database)

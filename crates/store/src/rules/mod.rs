@@ -18,7 +18,7 @@ mod identity;
 mod import;
 pub(crate) mod ledger;
 pub(crate) mod ledger_thread;
-mod links;
+pub(crate) mod links;
 mod merge_keys;
 mod objects;
 pub(crate) mod read;

@@ -66,6 +66,12 @@ impl SqliteStore {
             .await
     }
 
+    /// From now on a commit waits until it would outlive a power cut. Without that, the last ones may
+    /// be missing after one, and are crawled again.
+    pub async fn sync_fully(&self) -> Result<(), StoreError> {
+        self.service.request(Request::SyncFully).await
+    }
+
     /// Sets how many steps one transaction may take along what follows from what is stored. It
     /// changes when things are done, never what comes of it.
     pub async fn limit_steps(&self, steps: usize) -> Result<(), StoreError> {
