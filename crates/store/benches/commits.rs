@@ -344,11 +344,11 @@ fn main() {
             for committers in [1, 16] {
                 let folder = tempfile::tempdir().unwrap();
                 let store = file(folder.path(), keeps).await;
-                let filed = measure(of_file, store, FILE_SIZE, committers).await;
+                let by_file = measure(of_file, store, FILE_SIZE, committers).await;
                 let schema = server.schema();
                 let store = served(&schema, keeps);
-                let served = measure(of_server, store, SCHEMA_SIZE, committers).await;
-                println!("postgres : sqlite = {:.2}", served / filed);
+                let by_server = measure(of_server, store, SCHEMA_SIZE, committers).await;
+                println!("postgres : sqlite = {:.2}", by_server / by_file);
             }
         }
     });

@@ -307,7 +307,6 @@ fn what_a_server_refuses_is_told_with_what_to_do() {
     for (url, advice) in [
         (&wrong, "check both"),
         (&nowhere, "createdb"),
-        (&schema.url, "not a ledger's"),
         (&other.url, "fsync off"),
     ] {
         let said = refused(&folder, "t.db", &["--budgets", url]);

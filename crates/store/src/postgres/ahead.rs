@@ -233,10 +233,9 @@ impl Ahead {
                 }
             }
             Sql::Held(Held::WidenId) => self.forget_ids(),
-            // The hash of a new row was forgotten when it got its number.
-            Sql::Held(_) => {}
-            // Makes no link and takes none away.
-            Sql::Text(WIDEN_LINK) => {}
+            // The hash of a new row was forgotten when it got its number; a link that is widened was
+            // there and stays.
+            Sql::Held(_) | Sql::Text(WIDEN_LINK) => {}
             Sql::Text(text) => self.written_to(target_of(text), cells),
         }
     }
