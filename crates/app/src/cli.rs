@@ -150,6 +150,12 @@ pub(crate) struct CrawlArguments {
     #[arg(long, value_name = "SHARE", value_parser = duration::parse_share)]
     pub reserve: Option<f64>,
 
+    /// Where grants are kept, so that machines that share it keep limits together: the URL of a
+    /// PostgreSQL database [default: this user's budgets.db].
+    // What is set elsewhere becomes the default, and may hold a password.
+    #[arg(long, value_name = "URL", value_hint = ValueHint::AnyPath, hide_default_value = true)]
+    pub budgets: Option<Location>,
+
     /// Stop after this time, for example 10m.
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
     pub time: Option<Duration>,
@@ -216,6 +222,11 @@ pub(crate) struct StatusArguments {
     /// The crawl's file, or the URL of its database.
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub file: Location,
+
+    /// Where the crawl keeps its grants, as it was told [default: this user's budgets.db].
+    // What is set elsewhere becomes the default, and may hold a password.
+    #[arg(long, value_name = "URL", value_hint = ValueHint::AnyPath, hide_default_value = true)]
+    pub budgets: Option<Location>,
 
     /// Look again and again until Ctrl-C.
     #[arg(long)]

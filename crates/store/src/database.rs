@@ -11,6 +11,7 @@ use crate::StoreError;
 use crate::cell::{Cell, Row};
 use crate::rules::expected::Expected;
 use crate::rules::statements::Held;
+use kittiwake_model::Table;
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -71,6 +72,11 @@ pub(crate) trait Database: fmt::Debug {
 
     /// Rows of `ids` have changed or vanished.
     fn ids_changed(&self);
+
+    /// Told of which objects it will soon be asked when they were observed.
+    fn expect_observed(&self, _table: Table, _keys: &[i64]) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// A database as the writer has it: whatever it does is part of a transaction.
@@ -122,6 +128,11 @@ pub(crate) trait Keeper: Database {
     /// The most pages that a file may have.
     fn limit_pages(&self, _pages: u32) -> Result<(), StoreError> {
         Err(StoreError::invalid("only a file has pages"))
+    }
+
+    /// From now on a commit waits until it would outlive a power cut.
+    fn sync_fully(&self) -> Result<(), StoreError> {
+        Err(StoreError::invalid("a server is told by its own settings"))
     }
 }
 

@@ -89,6 +89,14 @@ impl Location {
         }
     }
 
+    /// Whether what names the place holds a password, or cannot be read and may hold one.
+    pub fn has_password(&self) -> bool {
+        match self {
+            Self::File(_) => false,
+            Self::Server(url) => postgres::has_password(url),
+        }
+    }
+
     /// The same place with a password, if it is one that wants a password and has none.
     #[must_use]
     pub fn with_password(self, password: &str) -> Self {
@@ -171,6 +179,19 @@ mod tests {
         assert!(!broken.to_string().contains("s3cret"));
         let error = broken.open(OpenMode::Read).unwrap_err();
         assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+
+    #[test]
+    fn a_password_is_noticed() {
+        for (place, has_password) in [
+            ("alice:x@h.db", false),
+            ("postgres://alice@h/d", false),
+            ("postgres://alice:x@h/d", true),
+            ("postgres://alice@h/d?password=x", true),
+            ("postgres://alice@h:port/d", true),
+        ] {
+            assert_eq!(of(place).has_password(), has_password, "{place}");
+        }
     }
 
     #[test]

@@ -10,13 +10,12 @@ use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Method, Request, Secret, 
 use kittiwake_frontier::RoundRobin;
 use kittiwake_model::{ClockSpec, Follow};
 use kittiwake_network::Network;
-use kittiwake_store::OpenMode;
 use kittiwake_store::ledger::Ledger;
+use kittiwake_store::{Location, OpenMode};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::io::BufRead;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,9 +41,9 @@ const SEEDS_MAX: usize = 1_000_000;
 const SEEDS_RECORDED_MAX: usize = 100;
 
 pub(crate) async fn run(arguments: CrawlArguments) -> Result<ExitCode, Failure> {
-    let ledger_path = environment::ledger_path()?;
+    let ledger = environment::ledger_place(arguments.budgets.as_ref())?;
     let started = Instant::now();
-    let report = crawl(&arguments, &ledger_path).await?;
+    let report = crawl(&arguments, &ledger).await?;
     let seconds = started.elapsed().as_secs_f64();
     if arguments.json {
         console::output(&summary::crawled(&arguments.into, &report, seconds).to_string());
@@ -71,7 +70,7 @@ fn exit_code(end: &End) -> u8 {
 /// Crawls as the arguments say.
 pub(crate) async fn crawl(
     arguments: &CrawlArguments,
-    ledger_path: &Path,
+    ledger: &Location,
 ) -> Result<CrawlReport, Failure> {
     let place = Place::find(arguments)?;
     let user_agent = user_agent(arguments, place.loopback)?;
@@ -91,7 +90,7 @@ pub(crate) async fn crawl(
         );
     }
     let ledger = match settings.limits {
-        Limits::Keep { .. } => Some(Ledger::open(ledger_path)?),
+        Limits::Keep { .. } => Some(Ledger::open(ledger)?),
         Limits::Off => None,
     };
     let store = environment::with_password(&arguments.into).open(OpenMode::Crawl)?;

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::{console, environment, showcase, summary};
 use clap::Parser;
 use kittiwake_sim::{Limits, SimConfig};
+use kittiwake_store::Location;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -46,7 +47,7 @@ pub(crate) async fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> 
         return Err(Failure::other("the demo's command is no crawl"));
     };
     let started = Instant::now();
-    let report = crawl::crawl(&crawl_arguments, &folder.join("budgets.db")).await?;
+    let report = crawl::crawl(&crawl_arguments, &Location::File(folder.join("budgets.db"))).await?;
     let elapsed = started.elapsed();
     let violations = server.violations();
     server.shutdown().await;

@@ -1,11 +1,13 @@
 //! One crawl in a schema of a PostgreSQL server. The only folder that knows tokio-postgres.
 
 mod ahead;
+mod bulk;
 mod cells;
 pub mod control;
 mod database;
 mod dialect;
 mod error;
+pub(crate) mod ledger;
 mod lock;
 mod migrate;
 mod pipeline;
@@ -155,6 +157,7 @@ fn open_writer(config: Config, patience: Duration) -> Result<PostgresDatabase, S
     make_schema(&session)?;
     lock::take_soon(&session)?;
     migrate::migrate(&session, migrate::MIGRATIONS)?;
+    session.plan_by_index();
     let database = PostgresDatabase::new(session);
     database.load()?;
     Ok(database)
@@ -172,10 +175,15 @@ fn make_schema(session: &Session) -> Result<(), StoreError> {
     if session.text("SELECT current_schema()::text")?.is_some() {
         return Ok(());
     }
+    let name = schema_name(session)?.replace('"', "\"\"");
+    session.batch(&format!("CREATE SCHEMA IF NOT EXISTS \"{name}\""))
+}
+
+/// The schema that the URL names, there or not.
+fn schema_name(session: &Session) -> Result<String, StoreError> {
     let path = session.text("SHOW search_path")?.unwrap_or_default();
     let first = path.split(',').next().unwrap_or_default().trim();
-    let name = first.trim_matches('"').replace('"', "\"\"");
-    session.batch(&format!("CREATE SCHEMA IF NOT EXISTS \"{name}\""))
+    Ok(first.trim_matches('"').to_owned())
 }
 
 fn check_encoding(session: &Session) -> Result<(), StoreError> {
@@ -207,9 +215,14 @@ fn parse(url: &str) -> Result<Config, StoreError> {
     })
 }
 
+/// Whether a URL holds a password; one that cannot be read may hold one.
+pub(crate) fn has_password(url: &str) -> bool {
+    parse(url).map_or(true, |config| config.get_password().is_some())
+}
+
 /// A URL with a password, if it names a user and has none.
 pub(crate) fn with_password(url: &str, password: &str) -> String {
-    let has_one = parse(url).is_ok_and(|config| config.get_password().is_some());
+    let has_one = parse(url).is_ok() && has_password(url);
     match url.split_once('@') {
         Some((before, after)) if !has_one => {
             let mut escaped = String::new();

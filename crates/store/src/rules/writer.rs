@@ -34,6 +34,8 @@ pub(crate) enum Request {
     Write(Batch),
     /// The most pages that a file may have.
     LimitPages(u32, oneshot::Sender<Result<(), StoreError>>),
+    /// That commits outlive a power cut.
+    SyncFully(oneshot::Sender<Result<(), StoreError>>),
     /// The most steps that one transaction may take.
     LimitSteps(usize, oneshot::Sender<Result<(), StoreError>>),
     /// That nothing is put off any longer.
@@ -108,6 +110,9 @@ impl<'k> Writer<'k> {
                     }
                     Request::LimitPages(pages, answer) => {
                         let _ = answer.send(self.keeper.limit_pages(pages));
+                    }
+                    Request::SyncFully(answer) => {
+                        let _ = answer.send(self.keeper.sync_fully());
                     }
                     Request::LimitSteps(steps, answer) => {
                         self.steps_max = steps;

@@ -159,6 +159,10 @@ impl Keeper for SqliteDatabase<'_> {
             .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
         Ok(())
     }
+
+    fn sync_fully(&self) -> Result<(), StoreError> {
+        Ok(self.connection.pragma_update(None, "synchronous", "FULL")?)
+    }
 }
 
 impl Reader for SqliteDatabase<'_> {

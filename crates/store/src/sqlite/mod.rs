@@ -7,9 +7,6 @@ mod database;
 mod error;
 mod filter;
 pub(crate) mod ledger;
-#[cfg(test)]
-mod ledger_simulation;
-pub(crate) mod ledger_thread;
 mod migrate;
 mod open;
 mod places;
@@ -26,7 +23,7 @@ use crate::StoreError;
 use crate::copy::Unfinished;
 use crate::database::{Keeper, Reader};
 use crate::export::{ExportError, Exported, RowSink, Selection};
-use crate::rules::service::{self, Service, no_thread, serve, spawn};
+use crate::rules::service::{self, Service, no_thread, serve};
 use crate::rules::writer::{Request, Writer};
 use database::SqliteDatabase;
 use kittiwake_model::{Identity, Key};
@@ -78,6 +75,12 @@ impl SqliteStore {
         self.service
             .request(|answer| Request::LimitPages(pages, answer))
             .await
+    }
+
+    /// From now on a commit waits until it would outlive a power cut. Without that, the last ones may
+    /// be missing after one, and are crawled again.
+    pub async fn sync_fully(&self) -> Result<(), StoreError> {
+        self.service.request(Request::SyncFully).await
     }
 
     /// Sets how many steps one transaction may take along what follows from what is stored. It

@@ -1,6 +1,10 @@
 //! The tests of the store, one binary.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests are tests too"
+)]
 
 mod control;
 mod copy;
@@ -11,6 +15,7 @@ mod files;
 mod import;
 mod kill;
 mod ledger;
+mod ledger_simulation;
 mod merge;
 mod older;
 mod postgres;
