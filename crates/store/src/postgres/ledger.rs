@@ -229,7 +229,11 @@ impl LedgerKeeper for LedgerServer {
         }
         if self.is_lost.get() {
             self.database.connect_anew()?;
-            check_server(self.database.session(), self.is_synced)?;
+            match check_server(self.database.session(), self.is_synced) {
+                // Lost once more, which the next try finds out.
+                Err(error) if error.kind() == StoreErrorKind::Unreachable => return Ok(()),
+                checked => checked?,
+            }
             self.is_lost.set(false);
         }
         Ok(())
