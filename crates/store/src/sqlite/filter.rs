@@ -11,18 +11,10 @@ const WORDS: usize = if cfg!(test) { 8 } else { 1 << 18 };
 /// Rows beyond which making the filter would take longer than it is worth.
 pub(super) const ROWS_MAX: i64 = 8_000_000;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Filter {
     /// Empty if nothing is known: then every hash may be there.
     words: Box<[u64]>,
-}
-
-impl Default for Filter {
-    fn default() -> Self {
-        Self {
-            words: Box::default(),
-        }
-    }
 }
 
 impl Filter {
