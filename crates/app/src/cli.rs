@@ -2,6 +2,7 @@
 
 mod completions;
 mod config;
+mod copy;
 mod doctor;
 mod export;
 mod login;
@@ -11,6 +12,7 @@ mod simulate;
 
 pub(crate) use completions::CompletionsArguments;
 pub(crate) use config::ConfigCommand;
+pub(crate) use copy::{CopyArguments, MergeArguments};
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use export::{ExportArguments, ImportArguments, TableChoice};
 pub(crate) use login::{AuthCommand, AuthTestArguments, LoginArguments, VaultArguments};
@@ -64,6 +66,10 @@ pub(crate) enum Command {
     Export(Box<ExportArguments>),
     /// Read what export wrote into a crawl file.
     Import(ImportArguments),
+    /// Copy a crawl to another file or database.
+    Copy(CopyArguments),
+    /// Join crawls of machines that worked apart.
+    Merge(MergeArguments),
     /// Log in to a network and keep the credential in the vault.
     Login(LoginArguments),
     /// Look at the credentials in the vault, test and remove them.
@@ -155,6 +161,12 @@ pub(crate) struct CrawlArguments {
     #[arg(long, value_name = "SHARE", value_parser = duration::parse_share)]
     pub reserve: Option<f64>,
 
+    /// Where grants are kept, so that machines that share it keep limits together: the URL of a
+    /// PostgreSQL database [default: this user's budgets.db].
+    // What is set elsewhere becomes the default, and may hold a password.
+    #[arg(long, value_name = "URL", value_hint = ValueHint::AnyPath, hide_default_value = true)]
+    pub budgets: Option<Location>,
+
     /// Stop after this time, for example 10m.
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
     pub time: Option<Duration>,
@@ -229,6 +241,11 @@ pub(crate) struct StatusArguments {
     /// The crawl's file, or the URL of its database.
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub file: Location,
+
+    /// Where the crawl keeps its grants, as it was told [default: this user's budgets.db].
+    // What is set elsewhere becomes the default, and may hold a password.
+    #[arg(long, value_name = "URL", value_hint = ValueHint::AnyPath, hide_default_value = true)]
+    pub budgets: Option<Location>,
 
     /// Look again and again until Ctrl-C.
     #[arg(long)]

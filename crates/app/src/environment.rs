@@ -134,6 +134,14 @@ pub(crate) fn ledger_path() -> Result<PathBuf, Failure> {
     Ok(state_folder()?.join("budgets.db"))
 }
 
+/// Where grants are kept: where the user says, or in the ledger of this user.
+pub(crate) fn ledger_place(named: Option<&Location>) -> Result<Location, Failure> {
+    match named {
+        Some(place) => Ok(with_password(place)),
+        None => Ok(Location::File(ledger_path()?)),
+    }
+}
+
 /// The place of a crawl, with the password that PostgreSQL's own programs would use.
 pub(crate) fn with_password(place: &Location) -> Location {
     match std::env::var("PGPASSWORD") {

@@ -1,10 +1,11 @@
 //! Which network is asked, where, and under which name of our own.
 
-use crate::definitions;
 use crate::failure::Failure;
 use crate::settings::{self, Settings};
+use crate::{definitions, environment};
 use kittiwake_fetch::is_loopback_host;
 use kittiwake_network::Network;
+use kittiwake_store::Location;
 use url::Url;
 
 /// Which network is asked, and where.
@@ -85,6 +86,16 @@ pub(crate) fn contact(given: Option<&str>) -> Result<Option<String>, Failure> {
     }
     let settings = Settings::load()?;
     Ok(settings.get("contact").map(ToString::to_string))
+}
+
+/// Where grants are kept: where it is set, or in the ledger of this user.
+pub(crate) fn ledger() -> Result<Location, Failure> {
+    let settings = Settings::load()?;
+    let named = match settings.get("budgets") {
+        Some(settings::Value::Place(place)) => Some(place),
+        _ => None,
+    };
+    environment::ledger_place(named)
 }
 
 pub(crate) fn parse_base(address: &str) -> Result<Url, Failure> {

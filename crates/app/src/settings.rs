@@ -263,7 +263,7 @@ mod tests {
                     assert!(!taken(setting, &(i64::from(min) - 1).to_string()));
                     assert!(!taken(setting, &(u64::from(max) + 1).to_string()));
                 }
-                Kind::Line | Kind::Share | Kind::Words | Kind::Switch => {}
+                Kind::Line | Kind::Share | Kind::Words | Kind::Switch | Kind::Place => {}
             }
         }
     }

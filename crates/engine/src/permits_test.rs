@@ -1,17 +1,23 @@
 //! Permits in virtual time: several processes, one ledger, crashes, and a server that counts.
 
+#[path = "../../store/tests/it/postgres/server.rs"]
+mod server;
+
 use super::{Permit, Purse, Taken};
 use crate::Clock;
 use crate::settings::Limits;
 use kittiwake_model::{BudgetId, BudgetRule, ClockSpec, LimitTime, RealTime, Scope, WindowKind};
 use kittiwake_network::LimitReport;
+use kittiwake_store::Location;
 use kittiwake_store::ledger::Ledger;
+use server::Schema;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 const SECOND_US: i64 = 1_000_000;
+const OVERLAPPING: [(u32, i64); 2] = [(60, 2 * SECOND_US), (150, 5 * SECOND_US)];
 
 struct Dice(u64);
 
@@ -32,9 +38,28 @@ struct Flight {
     process: usize,
 }
 
+/// Where the ledger is kept.
+enum Kept {
+    File(tempfile::TempDir),
+    Server(Schema),
+}
+
+impl Kept {
+    fn in_a_file() -> Self {
+        Self::File(tempfile::tempdir().unwrap())
+    }
+
+    fn place(&self) -> Location {
+        match self {
+            Self::File(folder) => Location::File(folder.path().join("budgets.db")),
+            Self::Server(schema) => Location::Server(schema.url.clone()),
+        }
+    }
+}
+
 struct World {
     now_us: Arc<AtomicI64>,
-    folder: tempfile::TempDir,
+    kept: Kept,
     rules: Vec<(BudgetId, BudgetRule)>,
     /// Calls that the server counted, by budget and window.
     counted: BTreeMap<(usize, i64), u32>,
@@ -42,7 +67,7 @@ struct World {
 }
 
 impl World {
-    fn new(rules: &[(u32, i64)]) -> Self {
+    fn new(kept: Kept, rules: &[(u32, i64)]) -> Self {
         let rule = |(place, (limit, window_us)): (usize, &(u32, i64))| {
             let name = format!("budget-{place}");
             let rule = BudgetRule {
@@ -56,7 +81,7 @@ impl World {
         };
         Self {
             now_us: Arc::new(AtomicI64::new(1_000 * SECOND_US)),
-            folder: tempfile::tempdir().unwrap(),
+            kept,
             rules: rules.iter().enumerate().map(rule).collect(),
             counted: BTreeMap::new(),
             flights: Vec::new(),
@@ -68,7 +93,7 @@ impl World {
     }
 
     fn process(&self, name: &str) -> Purse {
-        let ledger = Ledger::open(&self.folder.path().join("budgets.db")).unwrap();
+        let ledger = Ledger::open_unsynced(&self.kept.place()).unwrap();
         let now_us = Arc::clone(&self.now_us);
         let clock = Clock::new(ClockSpec::real(), move || {
             RealTime(now_us.load(Ordering::Relaxed))
@@ -132,9 +157,9 @@ impl World {
 }
 
 /// Two processes take whatever they get; now and then one crashes and comes back.
-async fn play(seed: u64, rules: &[(u32, i64)], seconds: i64, troubles: bool) -> World {
+async fn play(kept: Kept, seed: u64, rules: &[(u32, i64)], seconds: i64, troubles: bool) -> World {
     let mut dice = Dice(seed | 1);
-    let mut world = World::new(rules);
+    let mut world = World::new(kept, rules);
     let mut processes = vec![world.process("a"), world.process("b")];
     let budgets = world.budgets();
     let end_us = world.now_us() + seconds * SECOND_US;
@@ -190,14 +215,23 @@ async fn play(seed: u64, rules: &[(u32, i64)], seconds: i64, troubles: bool) -> 
 async fn crashing_processes_on_one_ledger_never_break_overlapping_limits() {
     for seed in 1..=30 {
         println!("seed {seed}");
-        play(seed, &[(60, 2 * SECOND_US), (150, 5 * SECOND_US)], 20, true).await;
+        play(Kept::in_a_file(), seed, &OVERLAPPING, 20, true).await;
+    }
+}
+
+#[tokio::test]
+async fn crashing_processes_on_one_server_never_break_overlapping_limits() {
+    for seed in 1..=4 {
+        println!("seed {seed}");
+        let kept = Kept::Server(server::shared().schema());
+        play(kept, seed, &OVERLAPPING, 12, true).await;
     }
 }
 
 #[tokio::test]
 async fn two_processes_use_nearly_all_that_is_allowed() {
     let rules = [(100, 2 * SECOND_US), (240, 5 * SECOND_US)];
-    let world = play(77, &rules, 40, false).await;
+    let world = play(Kept::in_a_file(), 77, &rules, 40, false).await;
     // The 5-second budget binds (48 a second against 50): eight full windows of it.
     let used: u32 = world
         .counted
@@ -222,7 +256,7 @@ struct Told {
 async fn fill_a_window(seed: u64, foreign: u32, silent_in: u64) -> u32 {
     const LIMIT: u32 = 60;
     let mut dice = Dice(seed | 1);
-    let world = World::new(&[(LIMIT, 1_000 * SECOND_US)]);
+    let world = World::new(Kept::in_a_file(), &[(LIMIT, 1_000 * SECOND_US)]);
     let mut purse = world.process("a");
     let (budgets, rule) = (world.budgets(), &world.rules[0].1);
     let (mut counted, mut flights) = (foreign, Vec::<Told>::new());

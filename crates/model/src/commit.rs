@@ -1,8 +1,8 @@
 //! The unit of durability: everything that one answer changes.
 
 use crate::{
-    ImportedRow, Key, Link, Name, Object, Outcome, OutcomeCode, RealTime, Reference, Walk,
-    WorldTime,
+    ImportedCalls, ImportedRow, Key, Link, Name, Object, Outcome, OutcomeCode, RealTime, Reference,
+    Walk, WorldTime,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -30,6 +30,7 @@ pub struct Commit {
     pub controls_done: Vec<i64>,
     /// Rows of another file; they bring their own times.
     pub imported: Vec<ImportedRow>,
+    pub imported_calls: ImportedCalls,
     /// The answer's bytes, kept on request.
     pub raw: Option<Vec<u8>>,
 }

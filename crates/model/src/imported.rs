@@ -17,6 +17,16 @@ pub enum ImportedRow {
     History(ImportedHistory),
 }
 
+/// Whose calls the numbers in imported rows are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ImportedCalls {
+    /// Those of a file whose log stays where it is.
+    #[default]
+    Foreign,
+    /// Those of the store's own log, which has taken in the other's.
+    Own,
+}
+
 /// An id under which an object was met.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedId {
@@ -32,7 +42,7 @@ pub struct ImportedId {
 pub struct ImportedObject {
     pub identity: Identity,
     pub table: Table,
-    /// The log rows of its stamps are those of the other file.
+    /// Whose calls its stamps name, the commit tells.
     pub groups: BTreeMap<Name, GroupState>,
     /// For posts: when it was first seen to be gone.
     pub deleted: Option<WorldTime>,

@@ -34,8 +34,8 @@ pub use commit::{
 pub use control::{Control, ControlCommand};
 pub use identity::{Alias, Identity, Key, Reference};
 pub use imported::{
-    ImportedHistory, ImportedId, ImportedLink, ImportedObject, ImportedRow, ImportedSpell,
-    VanishedRelation,
+    ImportedCalls, ImportedHistory, ImportedId, ImportedLink, ImportedObject, ImportedRow,
+    ImportedSpell, VanishedRelation,
 };
 pub use link::{Link, LinkTable, List, Walk};
 pub use merge::{GroupState, Stamp};

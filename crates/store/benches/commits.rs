@@ -1,10 +1,11 @@
-//! Commits and rows per second of the store, one committer against many.
+//! Commits and rows per second of both stores, one committer against many.
 //!
 //! Each commit is what one page of a timeline brings: 40 new statuses by authors drawn from a
 //! Zipf distribution, their authors' cards, a log row, an outcome and a cursor.
 //!
-//! With the URL of a PostgreSQL database as its argument it measures that as well; what the database
-//! holds of an earlier measure has to be dropped before.
+//! Stores are compared that keep as much after a power cut: either everything that was committed
+//! (`FULL` of a file, `synchronous_commit = on` of a server), or all but the last commits (`NORMAL`,
+//! as crawls have it, and `off`). The server is a throw-away one with its own settings otherwise.
 
 #![allow(
     clippy::print_stdout,
@@ -22,6 +23,9 @@ use kittiwake_store::{OpenMode, PostgresStore, SqliteStore};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+
+#[path = "../tests/it/postgres/server.rs"]
+mod server;
 
 const PAGES: usize = 1_500;
 const STATUSES: usize = 40;
@@ -247,7 +251,16 @@ const FILE_SIZE: &str = "SELECT page_count * page_size FROM pragma_page_count, p
 const SCHEMA_SIZE: &str = "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class
                            WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'";
 
-async fn measure(name: &str, store: Arc<dyn Inspect>, size: &str, committers: usize) {
+/// What is there after a power cut.
+#[derive(Clone, Copy)]
+enum Keeps {
+    /// All but the last commits.
+    Most,
+    All,
+}
+
+/// Gives the statuses per second.
+async fn measure(name: &str, store: Arc<dyn Inspect>, size: &str, committers: usize) -> f64 {
     let (words, zipf) = (Words::new(), Zipf::new(AUTHORS));
     // A subject for the outcome and the cursor.
     let first = Commit {
@@ -279,25 +292,33 @@ async fn measure(name: &str, store: Arc<dyn Inspect>, size: &str, committers: us
     let rows: u64 = summary.rows.values().sum();
     let size = store.select(size.to_owned()).await.unwrap();
     let bytes: f64 = size[0][0].as_ref().unwrap().parse().unwrap();
+    let per_second = summary.rows["statuses"] as f64 / seconds;
     println!(
-        "{name}, {committers:>2} committers: {:>6.0} commits/s, {:>7.0} statuses/s, {:>7.0} rows/s \
+        "{name:<32} {committers:>2} at once: {:>6.0} commits/s, {per_second:>7.0} statuses/s, {:>7.0} rows/s \
          ({PAGES} pages of {STATUSES}, {rows} rows in all tables, {seconds:.2} s, {:.0} bytes per \
          status)",
         PAGES as f64 / seconds,
-        summary.rows["statuses"] as f64 / seconds,
         rows as f64 / seconds,
         bytes / summary.rows["statuses"] as f64,
     );
+    per_second
 }
 
-fn file(folder: &Path) -> Arc<dyn Inspect> {
-    Arc::new(SqliteStore::open(&folder.join("crawl.db"), OpenMode::Crawl).unwrap())
+async fn file(folder: &Path, keeps: Keeps) -> Arc<dyn Inspect> {
+    let store = SqliteStore::open(&folder.join("crawl.db"), OpenMode::Crawl).unwrap();
+    if matches!(keeps, Keeps::All) {
+        store.sync_fully().await.unwrap();
+    }
+    Arc::new(store)
 }
 
-/// Another schema of the database for each measure.
-fn server(url: &str, committers: usize) -> Arc<dyn Inspect> {
-    let sign = if url.contains('?') { '&' } else { '?' };
-    let url = format!("{url}{sign}options=-csearch_path%3Dbench_{committers}");
+fn served(schema: &server::Schema, keeps: Keeps) -> Arc<dyn Inspect> {
+    let setting = match keeps {
+        Keeps::Most => "off",
+        Keeps::All => "on",
+    };
+    let setting = format!("%20-csynchronous_commit%3D{setting}&application_name=");
+    let url = schema.url.replace("&application_name=", &setting);
     Arc::new(PostgresStore::open(&url, OpenMode::Crawl).unwrap())
 }
 
@@ -306,13 +327,28 @@ fn main() {
         .enable_all()
         .build()
         .unwrap();
-    let url = std::env::args().find(|argument| argument.starts_with("postgres"));
+    let server = server::durable();
     runtime.block_on(async {
-        for committers in [1, 16] {
-            let folder = tempfile::tempdir().unwrap();
-            measure("sqlite", file(folder.path()), FILE_SIZE, committers).await;
-            if let Some(url) = &url {
-                measure("postgres", server(url, committers), SCHEMA_SIZE, committers).await;
+        for (keeps, of_file, of_server) in [
+            (
+                Keeps::Most,
+                "sqlite, NORMAL",
+                "postgres, synchronous_commit off",
+            ),
+            (
+                Keeps::All,
+                "sqlite, FULL",
+                "postgres, synchronous_commit on",
+            ),
+        ] {
+            for committers in [1, 16] {
+                let folder = tempfile::tempdir().unwrap();
+                let store = file(folder.path(), keeps).await;
+                let by_file = measure(of_file, store, FILE_SIZE, committers).await;
+                let schema = server.schema();
+                let store = served(&schema, keeps);
+                let by_server = measure(of_server, store, SCHEMA_SIZE, committers).await;
+                println!("postgres : sqlite = {:.2}", by_server / by_file);
             }
         }
     });

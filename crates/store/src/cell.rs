@@ -32,6 +32,16 @@ impl Cell<'_> {
         }
     }
 
+    /// About how much memory it takes.
+    pub(crate) fn size(&self) -> usize {
+        const FIXED: usize = 32;
+        match self {
+            Self::Text(text) => FIXED + text.len(),
+            Self::Bytes(bytes) => FIXED + bytes.len(),
+            Self::Null | Self::Integer(_) | Self::Real(_) => FIXED,
+        }
+    }
+
     /// As text; bytes that are none are shown as well as can be. Nothing is no text.
     pub(crate) fn into_text(self) -> Option<String> {
         match self {
@@ -152,6 +162,13 @@ pub(crate) trait Row {
 }
 
 impl dyn Row + '_ {
+    /// So many cells, with all of their data.
+    pub(crate) fn cells(&self, columns: usize) -> Result<Vec<Cell<'static>>, StoreError> {
+        (0..columns)
+            .map(|place| Ok(self.cell(place)?.into_owned()))
+            .collect()
+    }
+
     pub(crate) fn get<T: FromCell>(&self, place: usize) -> Result<T, StoreError> {
         let cell = self.cell(place)?;
         let what = what_is(&cell);

@@ -11,6 +11,7 @@ use crate::StoreError;
 use crate::cell::{Cell, Row};
 use crate::rules::expected::Expected;
 use crate::rules::statements::Held;
+use kittiwake_model::Table;
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -71,10 +72,18 @@ pub(crate) trait Database: fmt::Debug {
 
     /// Rows of `ids` have changed or vanished.
     fn ids_changed(&self);
+
+    /// Told of which objects it will soon be asked when they were observed.
+    fn expect_observed(&self, _table: Table, _keys: &[i64]) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// A database as the writer has it: whatever it does is part of a transaction.
 pub(crate) trait Keeper: Database {
+    /// Reads what has to be known before anything new gets a number.
+    fn load(&self) -> Result<(), StoreError>;
+
     fn begin(&self) -> Result<(), StoreError>;
 
     /// Told what the transaction is about to ask for, if it wants to know.
@@ -96,9 +105,34 @@ pub(crate) trait Keeper: Database {
     /// Told when nobody writes any more.
     fn finish(&self) {}
 
+    /// Writes rows that are not there yet.
+    fn insert_rows(
+        &self,
+        table: &str,
+        columns: &[&str],
+        rows: &[Vec<Cell<'static>>],
+    ) -> Result<(), StoreError> {
+        let places: Vec<String> = (1..=columns.len())
+            .map(|place| format!("?{place}"))
+            .collect();
+        let (columns, places) = (columns.join(", "), places.join(", "));
+        let sql = format!("INSERT INTO {table}({columns}) VALUES ({places})");
+        rows.iter()
+            .try_for_each(|row| self.send((&*sql).into(), row))
+    }
+
+    /// Told when all tables were copied, to make what it derives from them. Part of the
+    /// transaction.
+    fn copied(&self) -> Result<(), StoreError>;
+
     /// The most pages that a file may have.
     fn limit_pages(&self, _pages: u32) -> Result<(), StoreError> {
         Err(StoreError::invalid("only a file has pages"))
+    }
+
+    /// From now on a commit waits until it would outlive a power cut.
+    fn sync_fully(&self) -> Result<(), StoreError> {
+        Err(StoreError::invalid("a server is told by its own settings"))
     }
 }
 

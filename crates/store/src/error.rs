@@ -21,6 +21,10 @@ pub enum StoreErrorKind {
     Unreachable,
     /// An earlier failure left doubt about what was written; nothing more is accepted.
     Poisoned,
+    /// A copy or a merge that was interrupted.
+    Unfinished,
+    /// Whoever asked for it has asked for it to stop.
+    Stopped,
     /// What was to be written contradicts itself: a fault of the program, not of the disk.
     Invalid,
     Other,

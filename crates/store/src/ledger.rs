@@ -6,14 +6,13 @@
 //! too: either exactly, because a living process says how many there are ([`Ledger::carry`]), or
 //! in full, because the grant was never closed (a process that crashed).
 //!
-//! This file has the types and the arithmetic; `sqlite/ledger.rs` keeps them in a file that all
-//! processes of a user share.
+//! This file has the types and the arithmetic, `rules/ledger.rs` what is done with them. It is kept
+//! in a file that all processes of a user share (`sqlite/ledger.rs`), or on a server that machines
+//! share (`postgres/ledger.rs`).
 
-use crate::StoreError;
-use crate::sqlite::ledger::LedgerFile;
-use crate::sqlite::ledger_thread::LedgerThread;
+use crate::rules::ledger_thread::LedgerThread;
+use crate::{Location, StoreError, postgres, sqlite};
 use kittiwake_model::{BudgetId, Grant, LimitTime, Window};
-use std::path::Path;
 
 /// What one process wants of one budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,36 +109,52 @@ pub(crate) fn ask_again_at(at: LimitTime, window: Window) -> LimitTime {
     at.plus_us((length_us / 50).max(1)).min(window.end)
 }
 
-/// The shared ledger of all processes of one user.
+/// The shared ledger of all processes of one user, or of several machines.
 #[derive(Debug)]
 pub struct Ledger {
     thread: LedgerThread,
 }
 
 impl Ledger {
-    /// Opens the ledger, and makes it and its folders if they are missing.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    /// Opens the ledger, and makes it and its folders, or its schema, if they are missing.
+    pub fn open(place: &Location) -> Result<Self, StoreError> {
+        Self::open_with(place, true)
+    }
+
+    /// The same without waiting for the disk: for tests, which have no power cuts.
+    pub fn open_unsynced(place: &Location) -> Result<Self, StoreError> {
+        Self::open_with(place, false)
+    }
+
+    fn open_with(place: &Location, is_synced: bool) -> Result<Self, StoreError> {
+        let thread = match place.clone() {
+            Location::File(path) => {
+                LedgerThread::start(move |desk| sqlite::ledger::serve(&path, is_synced, desk))
+            }
+            Location::Server(url) => {
+                LedgerThread::start(move |desk| postgres::ledger::serve(&url, is_synced, desk))
+            }
+        };
         Ok(Self {
-            thread: LedgerThread::open(path)
-                .map_err(|error| error.context(&path.display().to_string()))?,
+            thread: thread.map_err(|error| error.context(&place.to_string()))?,
         })
     }
 
     /// One grant from each budget, all or none, durable when it returns.
     pub async fn acquire(&self, at: LimitTime, wants: Vec<Want>) -> Result<Acquired, StoreError> {
-        self.thread.call(move |file| file.acquire(at, &wants)).await
+        self.thread.call(move |book| book.acquire(at, &wants)).await
     }
 
     /// Ends grants and hands back the calls that were not sent. Calls that are still unanswered
     /// at the end of a window are declared with [`Self::carry`] before its grants are closed.
     pub async fn close(&self, closings: Vec<Closing>) -> Result<(), StoreError> {
-        self.thread.call(move |file| file.close(&closings)).await
+        self.thread.call(move |book| book.close(&closings)).await
     }
 
     /// Calls of earlier windows that were unanswered when `window` began count in it too. Said
     /// twice, the greater number holds.
     pub async fn carry(&self, carries: Vec<Carry>) -> Result<(), StoreError> {
-        self.thread.call(move |file| file.carry(&carries)).await
+        self.thread.call(move |book| book.carry(&carries)).await
     }
 
     /// The server's own count of a window. `unreflected` are the calls of this process that the
@@ -154,7 +169,7 @@ impl Ledger {
     ) -> Result<(), StoreError> {
         let budget = budget.clone();
         self.thread
-            .call(move |file| file.observe(&budget, window, used_by_server, unreflected))
+            .call(move |book| book.observe(&budget, window, used_by_server, unreflected))
             .await
     }
 
@@ -162,18 +177,22 @@ impl Ledger {
     pub async fn block(&self, budget: &BudgetId, until: LimitTime) -> Result<(), StoreError> {
         let budget = budget.clone();
         self.thread
-            .call(move |file| file.block(&budget, until))
+            .call(move |book| book.block(&budget, until))
             .await
     }
 
     /// How the windows stand that contain `at`.
     pub async fn usage(&self, at: LimitTime) -> Result<Vec<BudgetUsage>, StoreError> {
-        self.thread.call(move |file| file.usage(at)).await
+        self.thread.call(move |book| book.usage(at)).await
     }
 
-    /// Rows in the file, which stay few.
+    /// Rows in the ledger, which stay few.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method itself is of one lifetime only"
+    )]
     pub async fn rows(&self) -> Result<u64, StoreError> {
-        self.thread.call(LedgerFile::rows).await
+        self.thread.call(|book| book.rows()).await
     }
 }
 

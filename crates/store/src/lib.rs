@@ -6,6 +6,7 @@
 //! Does not know: what a network is, how a definition looks, when a subject should be visited.
 
 mod cell;
+pub mod copy;
 mod database;
 pub mod detail;
 mod error;
@@ -13,6 +14,7 @@ pub mod export;
 mod hash;
 pub mod ledger;
 mod location;
+pub mod merge;
 mod numbers;
 mod observed;
 pub mod postgres;

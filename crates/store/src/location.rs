@@ -1,5 +1,6 @@
 //! Where a crawl is kept: a file, or a database of a server.
 
+use crate::database::{Keeper, Reader};
 use crate::postgres::{self, PostgresStore};
 use crate::sqlite::{self, SqliteStore};
 use crate::{OpenMode, Store, StoreError};
@@ -23,6 +24,37 @@ impl Location {
             Self::File(path) => Box::new(SqliteStore::open(path, mode)?),
             Self::Server(url) => Box::new(PostgresStore::open(url, mode)?),
         })
+    }
+
+    /// Opens the place for whoever finishes what was begun there.
+    pub(crate) fn open_unfinished(&self) -> Result<Box<dyn Store>, StoreError> {
+        Ok(match self {
+            Self::File(path) => Box::new(SqliteStore::open_unfinished(path)?),
+            Self::Server(url) => Box::new(PostgresStore::open_unfinished(url)?),
+        })
+    }
+
+    /// Reads the place without the threads of a store.
+    pub(crate) fn with_reader(
+        &self,
+        work: &mut dyn FnMut(&dyn Reader) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::File(path) => sqlite::with_reader(path, work),
+            Self::Server(url) => postgres::with_reader(url, work),
+        }
+    }
+
+    /// Writes to the place without the threads of a store. It is made if it is missing, and held
+    /// against crawls.
+    pub(crate) fn with_keeper(
+        &self,
+        work: &mut dyn FnMut(&dyn Keeper) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::File(path) => sqlite::with_keeper(path, work),
+            Self::Server(url) => postgres::with_keeper(url, work),
+        }
     }
 
     /// Leaves a command for the crawl, for one robot or for all of them; gives its number.
@@ -54,6 +86,14 @@ impl Location {
         match self {
             Self::File(path) => Some(path),
             Self::Server(_) => None,
+        }
+    }
+
+    /// Whether what names the place holds a password, or cannot be read and may hold one.
+    pub fn has_password(&self) -> bool {
+        match self {
+            Self::File(_) => false,
+            Self::Server(url) => postgres::has_password(url),
         }
     }
 
@@ -139,6 +179,19 @@ mod tests {
         assert!(!broken.to_string().contains("s3cret"));
         let error = broken.open(OpenMode::Read).unwrap_err();
         assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+
+    #[test]
+    fn a_password_is_noticed() {
+        for (place, has_password) in [
+            ("alice:x@h.db", false),
+            ("postgres://alice@h/d", false),
+            ("postgres://alice:x@h/d", true),
+            ("postgres://alice@h/d?password=x", true),
+            ("postgres://alice@h:port/d", true),
+        ] {
+            assert_eq!(of(place).has_password(), has_password, "{place}");
+        }
     }
 
     #[test]

@@ -196,7 +196,7 @@ pub(crate) async fn test(
             credential,
             fetcher,
             clock: &clock,
-            ledger: Some(Ledger::open(&environment::ledger_path()?)?),
+            ledger: Some(Ledger::open(&place::ledger()?)?),
             limits: Limits::Keep {
                 reserve: 0.0,
                 guard: if place.loopback {

@@ -33,9 +33,9 @@ fn as_json(settings: &Settings) -> Value {
             })
         })
         .collect();
-    let places: serde_json::Map<String, Value> = places()
+    let places: serde_json::Map<String, Value> = places(settings)
         .into_iter()
-        .map(|(name, path)| (name.to_owned(), json!(path)))
+        .map(|(name, place)| (name.to_owned(), json!(place)))
         .collect();
     json!({
         "settings": standing,
@@ -91,8 +91,8 @@ fn as_text(settings: &Settings) -> String {
         let _ = writeln!(text, "  {:<18} {} ({there})", layer.name, path.display());
     }
     text.push_str("\nPlaces\n");
-    for (name, path) in places() {
-        let _ = writeln!(text, "  {name:<18} {}", path.display());
+    for (name, place) in places(settings) {
+        let _ = writeln!(text, "  {name:<18} {place}");
     }
     text.push_str("\nTokens\n");
     let tokens = tokens();
@@ -106,16 +106,21 @@ fn as_text(settings: &Settings) -> String {
 }
 
 /// Where things are kept besides crawls.
-fn places() -> Vec<(&'static str, PathBuf)> {
+fn places(settings: &Settings) -> Vec<(&'static str, String)> {
+    let shown = |path: PathBuf| path.display().to_string();
+    let ledger = match settings.get("budgets") {
+        Some(set) => Some(set.to_string()),
+        None => environment::ledger_path().ok().map(shown),
+    };
     let found = [
-        ("state", environment::state_folder().ok()),
-        ("ledger", environment::ledger_path().ok()),
-        ("cache", environment::cache_folder()),
-        ("vault", crate::vault::Vault::place().ok()),
+        ("state", environment::state_folder().ok().map(shown)),
+        ("ledger", ledger),
+        ("cache", environment::cache_folder().map(shown)),
+        ("vault", crate::vault::Vault::place().ok().map(shown)),
     ];
     found
         .into_iter()
-        .filter_map(|(name, path)| Some((name, path?)))
+        .filter_map(|(name, place)| Some((name, place?)))
         .collect()
 }
 

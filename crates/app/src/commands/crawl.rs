@@ -12,11 +12,10 @@ use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Request, is_loopback_host
 use kittiwake_frontier::RoundRobin;
 use kittiwake_model::{ClockSpec, Follow, Name};
 use kittiwake_network::{AuthNeed, Network};
-use kittiwake_store::OpenMode;
 use kittiwake_store::ledger::Ledger;
+use kittiwake_store::{Location, OpenMode};
 use serde_json::json;
 use std::io::BufRead;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,9 +43,9 @@ pub(crate) async fn run(
     arguments: CrawlArguments,
     vault: &VaultArguments,
 ) -> Result<ExitCode, Failure> {
-    let ledger_path = environment::ledger_path()?;
+    let ledger = environment::ledger_place(arguments.budgets.as_ref())?;
     let started = Instant::now();
-    let report = crawl(&arguments, vault, &ledger_path).await?;
+    let report = crawl(&arguments, vault, &ledger).await?;
     let seconds = started.elapsed().as_secs_f64();
     if arguments.json {
         console::output(&summary::crawled(&arguments.into, &report, seconds).to_string());
@@ -74,7 +73,7 @@ fn exit_code(end: &End) -> u8 {
 pub(crate) async fn crawl(
     arguments: &CrawlArguments,
     vault: &VaultArguments,
-    ledger_path: &Path,
+    ledger: &Location,
 ) -> Result<CrawlReport, Failure> {
     let place = Place::find(&arguments.network, arguments.host.as_deref())?;
     let user_agent = place.user_agent(arguments.contact.as_deref())?;
@@ -104,7 +103,7 @@ pub(crate) async fn crawl(
         note_locked_robots(&settings);
     }
     let ledger = match settings.limits {
-        Limits::Keep { .. } => Some(Ledger::open(ledger_path)?),
+        Limits::Keep { .. } => Some(Ledger::open(ledger)?),
         Limits::Off => None,
     };
     let store = environment::with_password(&arguments.into).open(OpenMode::Crawl)?;

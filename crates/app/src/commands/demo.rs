@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::{console, environment, showcase, summary};
 use clap::Parser;
 use kittiwake_sim::{Limits, SimConfig};
+use kittiwake_store::Location;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -48,7 +49,8 @@ pub(crate) async fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> 
     // No secret is of use here, and none is asked for.
     crawl_arguments.anonymous = true;
     let started = Instant::now();
-    let report = crawl::crawl(&crawl_arguments, &parsed.vault, &folder.join("budgets.db")).await?;
+    let ledger = Location::File(folder.join("budgets.db"));
+    let report = crawl::crawl(&crawl_arguments, &parsed.vault, &ledger).await?;
     let elapsed = started.elapsed();
     let violations = server.violations();
     server.shutdown().await;

@@ -4,6 +4,7 @@ mod auth;
 mod completions;
 mod config;
 mod control;
+mod copy;
 mod crawl;
 mod demo;
 mod doctor;
@@ -11,21 +12,25 @@ mod export;
 mod import;
 mod login;
 mod man;
+mod merge;
 mod network;
 mod report;
 mod sim;
 mod simulate;
 mod status;
 
-use crate::cli::{Arguments, Command, SimCommand, VaultArguments};
+use crate::cli::{
+    Arguments, Command, CrawlArguments, MergeArguments, SimCommand, StatusArguments, VaultArguments,
+};
 use crate::failure::Failure;
 use crate::location;
 use kittiwake_model::ControlCommand;
+use kittiwake_store::Location;
 use std::process::ExitCode;
 
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let Arguments { mut command, vault } = arguments;
-    find_place(&mut command, &vault)?;
+    find_places(&mut command, &vault)?;
     match command {
         Command::Crawl(arguments) => crawl::run(*arguments, &vault).await,
         Command::Status(arguments) => status::run(&arguments).await,
@@ -35,6 +40,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Report(arguments) => report::run(&arguments).await,
         Command::Export(arguments) => export::run(&arguments).await,
         Command::Import(arguments) => import::run(&arguments).await,
+        Command::Copy(arguments) => copy::run(&arguments).await,
+        Command::Merge(arguments) => merge::run(&arguments).await,
         Command::Login(arguments) => login::run(&arguments, &vault).await,
         Command::Auth(command) => auth::run(command, &vault).await,
         Command::Network(command) => network::run(command),
@@ -48,18 +55,31 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Looks up the place of a crawl, where a command has one.
-fn find_place(command: &mut Command, vault: &VaultArguments) -> Result<(), Failure> {
-    let place = match command {
-        Command::Crawl(arguments) => &mut arguments.into,
-        Command::Status(arguments) => &mut arguments.file,
-        Command::Pause(arguments) | Command::Resume(arguments) | Command::Stop(arguments) => {
-            &mut arguments.file
+/// Looks up the places that a command names: of crawls, and of the ledger.
+fn find_places(command: &mut Command, vault: &VaultArguments) -> Result<(), Failure> {
+    let places: Vec<&mut Location> = match command {
+        Command::Crawl(arguments) => {
+            let CrawlArguments { into, budgets, .. } = &mut **arguments;
+            std::iter::once(into).chain(budgets).collect()
         }
-        Command::Report(arguments) => &mut arguments.file,
-        Command::Export(arguments) => &mut arguments.file,
-        Command::Import(arguments) => &mut arguments.into,
-        _ => return Ok(()),
+        Command::Status(arguments) => {
+            let StatusArguments { file, budgets, .. } = arguments;
+            std::iter::once(file).chain(budgets).collect()
+        }
+        Command::Pause(arguments) | Command::Resume(arguments) | Command::Stop(arguments) => {
+            vec![&mut arguments.file]
+        }
+        Command::Report(arguments) => vec![&mut arguments.file],
+        Command::Export(arguments) => vec![&mut arguments.file],
+        Command::Import(arguments) => vec![&mut arguments.into],
+        Command::Copy(arguments) => vec![&mut arguments.from, &mut arguments.to],
+        Command::Merge(arguments) => {
+            let MergeArguments { crawls, into, .. } = arguments;
+            crawls.iter_mut().chain([into]).collect()
+        }
+        _ => Vec::new(),
     };
-    location::resolve(place, vault)
+    places
+        .into_iter()
+        .try_for_each(|place| location::resolve(place, vault))
 }

@@ -26,9 +26,10 @@ struct Look {
 
 pub(crate) async fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
     let place = environment::with_password(&arguments.file);
+    let named = arguments.budgets.as_ref();
     let store = place.open(OpenMode::Read)?;
     if !arguments.watch {
-        show(arguments, &look(&place, &*store).await?, None);
+        show(arguments, &look(&place, named, &*store).await?, None);
         return Ok(ExitCode::SUCCESS);
     }
     let mut screen = (!arguments.json).then(console::Screen::new);
@@ -36,7 +37,11 @@ pub(crate) async fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure
     tokio::pin!(stop);
     loop {
         let started = Instant::now();
-        show(arguments, &look(&place, &*store).await?, screen.as_mut());
+        show(
+            arguments,
+            &look(&place, named, &*store).await?,
+            screen.as_mut(),
+        );
         let pause = LOOK_EVERY.max(started.elapsed() * SHARE_OF_TIME);
         tokio::select! {
             () = &mut stop => return Ok(ExitCode::SUCCESS),
@@ -45,11 +50,15 @@ pub(crate) async fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure
     }
 }
 
-async fn look(place: &Location, store: &dyn Store) -> Result<Look, Failure> {
+async fn look(
+    place: &Location,
+    named: Option<&Location>,
+    store: &dyn Store,
+) -> Result<Look, Failure> {
     Ok(Look {
         summary: store.summary().await?,
         detail: store.detail().await?,
-        budgets: budgets().await,
+        budgets: budgets(named).await,
         is_crawled: place.is_crawled()?,
     })
 }
@@ -112,15 +121,21 @@ fn as_json(arguments: &StatusArguments, look: &Look) -> Value {
 }
 
 /// What the ledger says of the current windows; a ledger that is not there yet says nothing.
-async fn budgets() -> Vec<BudgetUsage> {
-    let Ok(path) = environment::ledger_path() else {
+async fn budgets(named: Option<&Location>) -> Vec<BudgetUsage> {
+    let Ok(place) = environment::ledger_place(named) else {
         return Vec::new();
     };
-    if !path.exists() {
+    if place.file().is_some_and(|path| !path.exists()) {
         return Vec::new();
     }
-    let Ok(ledger) = Ledger::open(&path) else {
-        return Vec::new();
+    let ledger = match Ledger::open(&place) {
+        Ok(ledger) => ledger,
+        Err(error) => {
+            if named.is_some() {
+                console::note(&format!("the grants cannot be looked at: {error}"));
+            }
+            return Vec::new();
+        }
     };
     let now = LimitTime(environment::real_now().micros());
     ledger.usage(now).await.unwrap_or_default()

@@ -1,6 +1,6 @@
 //! Reading one settings file: every mistake with its line and column, and what to write instead.
 
-use super::table::{SETTINGS, Setting};
+use super::table::{Kind, SETTINGS, Setting};
 use super::value::Value;
 use clap::CommandFactory;
 use std::collections::BTreeMap;
@@ -70,7 +70,11 @@ impl Reader<'_> {
             self.values.insert(setting.name, (found, line));
             return;
         }
-        let given = given(value.get_ref());
+        let given = match setting.kind {
+            // It may hold a password.
+            Kind::Place => "what stands here".to_owned(),
+            _ => given(value.get_ref()),
+        };
         let (name, expected) = (setting.name, setting.kind.expected());
         let example = setting.example();
         self.mistake(
@@ -269,6 +273,11 @@ mod tests {
             assert!(!said.contains("hunter2"), "{said}");
         }
         assert!(!mistakes("token = hunter2").contains("hunter2"));
+        for url in ["postgres://me:hunter2@h/d", "postgres://me:hunter2@h:x/d"] {
+            let said = mistakes(&format!("budgets = \"{url}\""));
+            assert!(said.contains("PGPASSWORD"), "{said}");
+            assert!(!said.contains("hunter2"), "{said}");
+        }
         assert!(!mistakes("token = \"hunter2").contains("hunter2"));
     }
 

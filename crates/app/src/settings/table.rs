@@ -3,7 +3,7 @@
 //! follow.
 
 /// The commands whose arguments may be set in files and in the environment.
-pub(crate) const COMMANDS: &[&str] = &["crawl"];
+pub(crate) const COMMANDS: &[&str] = &["crawl", "status"];
 
 /// Something a person sets once.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub(crate) enum Kind {
     /// Words, in a file as a list, elsewhere separated by commas.
     Words,
     Switch,
+    /// A file, or a database of a server.
+    Place,
 }
 
 /// What holds when nobody has set it.
@@ -53,6 +55,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         kind: Kind::Share,
         default: Default::Told("10%, and 0% on loopback"),
         help: "the share of every allowance to leave unused",
+    },
+    Setting {
+        name: "budgets",
+        kind: Kind::Place,
+        default: Default::Told("this user's budgets.db"),
+        help: "where grants are kept: the URL of a PostgreSQL database that machines share",
     },
     Setting {
         name: "concurrency",
@@ -114,6 +122,7 @@ impl Setting {
             Kind::Choice(words) => format!("{:?}", words.first().copied().unwrap_or_default()),
             Kind::Words => "[\"profiles\", \"statuses\"]".to_owned(),
             Kind::Switch => "true".to_owned(),
+            Kind::Place => "\"postgres://you@db.example.org/crawls\"".to_owned(),
         };
         format!("{} = {value}", self.name)
     }
@@ -129,6 +138,9 @@ impl Kind {
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Words => "a list of words".to_owned(),
             Self::Switch => "true or false".to_owned(),
+            Self::Place => "a file, or the URL of a PostgreSQL database without a password, which \
+                            goes into PGPASSWORD"
+                .to_owned(),
         }
     }
 }

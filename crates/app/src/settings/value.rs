@@ -2,7 +2,9 @@
 
 use super::table::Kind;
 use crate::duration;
+use kittiwake_store::Location;
 use serde_json::json;
+use std::ffi::OsString;
 use std::fmt;
 use toml::de::DeValue;
 
@@ -18,6 +20,7 @@ pub(crate) enum Value {
     Share(f64),
     Words(Vec<String>),
     Switch(bool),
+    Place(Location),
 }
 
 impl Value {
@@ -31,6 +34,7 @@ impl Value {
             Kind::Choice(words) => words.contains(&text).then(|| Self::Text(text.to_owned())),
             Kind::Words => words(text.split(',').map(str::trim)),
             Kind::Switch => switch(text).map(Self::Switch),
+            Kind::Place => place(text),
         }
     }
 
@@ -40,6 +44,9 @@ impl Value {
             (Kind::Line | Kind::Choice(_) | Kind::Share, DeValue::String(text)) => {
                 Self::from_text(kind, text)
             }
+            // Settings files are read and copied by many.
+            (Kind::Place, DeValue::String(text)) => Self::from_text(kind, text)
+                .filter(|value| !matches!(value, Self::Place(place) if place.has_password())),
             (Kind::Number { min, max }, DeValue::Integer(integer)) => number(
                 i64::from_str_radix(integer.as_str(), integer.radix()).ok()?,
                 min,
@@ -69,6 +76,8 @@ impl Value {
             Self::Share(share) => vec![share.to_string()],
             Self::Words(words) => words.clone(),
             Self::Switch(on) => vec![on.to_string()],
+            Self::Place(Location::File(path)) => vec![path.display().to_string()],
+            Self::Place(Location::Server(url)) => vec![url.clone()],
         }
     }
 
@@ -79,6 +88,7 @@ impl Value {
             Self::Share(share) => json!(share),
             Self::Words(words) => json!(words),
             Self::Switch(on) => json!(on),
+            Self::Place(place) => json!(place.to_string()),
         }
     }
 }
@@ -92,6 +102,7 @@ impl fmt::Display for Value {
             Self::Share(share) => write!(formatter, "{}%", (share * 1e8).round() / 1e6),
             Self::Words(words) => formatter.write_str(&words.join(",")),
             Self::Switch(on) => write!(formatter, "{on}"),
+            Self::Place(place) => write!(formatter, "{place}"),
         }
     }
 }
@@ -114,6 +125,11 @@ fn words<'w>(words: impl Iterator<Item = &'w str>) -> Option<Value> {
     let words: Vec<String> = words.map(str::to_owned).collect();
     let is_word = |word: &String| is_line(word) && !word.contains([',', ' ']);
     (words.len() <= WORDS_MAX && words.iter().all(is_word)).then_some(Value::Words(words))
+}
+
+fn place(text: &str) -> Option<Value> {
+    let is_place = !text.is_empty() && text.len() <= LETTERS_MAX;
+    is_place.then(|| Value::Place(Location::from(OsString::from(text))))
 }
 
 /// Switches in the environment are written in many ways.
@@ -144,6 +160,16 @@ mod tests {
             assert!(Value::from_text(kind, right).is_some(), "{right}");
             assert_eq!(Value::from_text(kind, wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_place_is_shown_without_its_password_and_used_with_it() {
+        let url = "postgres://me:hunter2@h/d";
+        let value = Value::from_text(Kind::Place, url).unwrap();
+        assert_eq!(value.to_string(), "postgres://me@h/d");
+        assert_eq!(value.to_json(), "postgres://me@h/d");
+        assert!(!format!("{value:?}").contains("hunter2"));
+        assert_eq!(value.words(), [url]);
     }
 
     #[test]

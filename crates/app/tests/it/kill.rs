@@ -1,10 +1,9 @@
 //! Killed at any instruction, a crawl loses nothing and asks for nothing twice.
 
 use crate::oracle::{ALL_ROBOTS, Plan, Truth};
-use crate::support::{Dice, Folder, Running, Sim, open, rows};
+use crate::support::{Dice, Folder, Place, Running, Sim, rows};
 use crate::truth::{TOKEN, compare};
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -58,24 +57,20 @@ pub(crate) fn run_and_kill(
 }
 
 /// The calls whose answers are committed.
-pub(crate) fn committed(file: &Path) -> BTreeSet<String> {
-    if !file.exists() {
+pub(crate) fn committed(place: &dyn Place) -> BTreeSet<String> {
+    let tables = place.tables();
+    let Some(tables) = tables.filter(|tables| tables.has_table("query_log")) else {
         return BTreeSet::new();
-    }
-    let connection = open(file);
-    let has_log = "SELECT name FROM sqlite_schema WHERE name = 'query_log'";
-    if rows(&connection, has_log).is_empty() {
-        return BTreeSet::new();
-    }
+    };
     let sql = "SELECT DISTINCT target FROM query_log WHERE outcome IN ('ok', 'empty', 'not found', 'gone')";
-    rows(&connection, sql).into_iter().flatten().collect()
+    rows(&*tables, sql).into_iter().flatten().collect()
 }
 
-fn kill_test(users: &str, kills_wanted: u64) {
+/// Kills a crawl again and again, into a place of the folder, and compares what is there in the end.
+pub(crate) fn kill_test(folder: &Folder, place: &dyn Place, users: &str, kills_wanted: u64) {
     let mut dice = Dice::new("the kill test");
-    let folder = Folder::new();
     let words = format!("--users {users} --seed 5 --speed 0 --limits off");
-    let sim = Sim::start(&folder, &words);
+    let sim = Sim::start(folder, &words);
     let truth = Truth::read(&sim);
     let plan = Plan {
         seed: &truth.seed(),
@@ -83,10 +78,9 @@ fn kill_test(users: &str, kills_wanted: u64) {
         robots: ALL_ROBOTS,
         include_opted_out: true,
     };
-    let file = folder.path("t.db");
     let words = format!("{} --until-idle --limits off --concurrency 8", plan.words());
     let crawl = || {
-        let mut command = folder.crawl_command(&sim.address, &words);
+        let mut command = folder.crawl_into(&place.name(), &sim.address, &words);
         command.env("KITTIWAKE_MASTODON_TOKEN", TOKEN);
         command
     };
@@ -99,7 +93,7 @@ fn kill_test(users: &str, kills_wanted: u64) {
         let repeated = calls.iter().find(|target| known.contains(*target));
         assert_eq!(repeated, None, "asked for again although committed");
         heard += calls.len() as u64;
-        known = committed(&file);
+        known = committed(place);
         kills.push(killed.expect("the world is large enough for every kill"));
     }
     let mut last = Running::start(&mut crawl());
@@ -109,7 +103,7 @@ fn kill_test(users: &str, kills_wanted: u64) {
         .into_iter()
         .find(|target| known.contains(target));
     assert_eq!(repeated, None, "asked for again although committed");
-    compare(&file, &truth, plan);
+    compare(place, &truth, plan);
     println!(
         "{} kills, {} calls: {}",
         kills.len(),
@@ -118,10 +112,17 @@ fn kill_test(users: &str, kills_wanted: u64) {
     );
 }
 
+/// How large a world, and how many kills; those in quick mode, or all.
+pub(crate) fn how_often() -> (&'static str, u64) {
+    if std::env::var_os("KITTIWAKE_TEST_QUICK").is_some() {
+        return ("60", 8);
+    }
+    ("250", 50)
+}
+
 #[test]
 fn fifty_kills_lose_nothing_and_repeat_nothing() {
-    if std::env::var_os("KITTIWAKE_TEST_QUICK").is_some() {
-        return kill_test("60", 8);
-    }
-    kill_test("250", 50);
+    let folder = Folder::new();
+    let (users, kills) = how_often();
+    kill_test(&folder, &folder.path("t.db"), users, kills);
 }

@@ -12,20 +12,20 @@ use std::time::{Duration, Instant};
 /// Calls that a crawl has in flight at most.
 const CONCURRENCY: u64 = 8;
 /// Answers that may wait to be committed beside the calls that are under way.
-const ANSWERS_MAX: u64 = 8;
+const ANSWERS_MAX: u64 = 32;
 /// How long a crawl may take to use up a window.
 const WINDOW_TIME_MAX: Duration = Duration::from_mins(2);
 
-struct World {
-    folder: Folder,
-    sim: Sim,
+pub(crate) struct World {
+    pub(crate) folder: Folder,
+    pub(crate) sim: Sim,
     truth: Truth,
     seed: String,
 }
 
 impl World {
     /// A small world whose 5-minute windows last four seconds.
-    fn strict(users: &str) -> Self {
+    pub(crate) fn strict(users: &str) -> Self {
         let limit_speed =
             std::env::var("KITTIWAKE_TEST_LIMIT_SPEED").unwrap_or_else(|_| "75".into());
         Self::start(users, &limit_speed)
@@ -62,7 +62,7 @@ impl World {
         }
     }
 
-    fn crawl(&self, file: &str, token: Option<&str>) -> Command {
+    pub(crate) fn crawl(&self, file: &str, token: Option<&str>) -> Command {
         let mut command = self.folder.kittiwake();
         let address = &self.sim.address;
         command.args([
@@ -129,7 +129,7 @@ impl World {
         }
     }
 
-    fn check(&self, files: &[&str]) {
+    pub(crate) fn check(&self, files: &[&str]) {
         assert_eq!(
             self.sim.violations(),
             0,

@@ -6,6 +6,7 @@ mod batches;
 mod changes;
 mod commands;
 mod control;
+mod copies;
 mod counterpart;
 mod doctor;
 mod export;

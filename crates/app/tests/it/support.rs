@@ -41,9 +41,14 @@ impl Folder {
 
     /// A crawl into `t.db`; `words` are further arguments, separated by spaces.
     pub(crate) fn crawl_command(&self, address: &str, words: &str) -> Command {
+        self.crawl_into("t.db", address, words)
+    }
+
+    /// The same into any place.
+    pub(crate) fn crawl_into(&self, into: &str, address: &str, words: &str) -> Command {
         let mut command = self.kittiwake();
         command.args([
-            "crawl", "mastodon", "--host", address, "--into", "t.db", "--quiet",
+            "crawl", "mastodon", "--host", address, "--into", into, "--quiet",
         ]);
         command.args(words.split_whitespace());
         command
@@ -304,26 +309,67 @@ pub(crate) fn open(path: &Path) -> Connection {
     Connection::open(path).expect("a crawl file")
 }
 
-/// Every row of a query, as text fields.
-pub(crate) fn rows(connection: &Connection, sql: &str) -> BTreeSet<Vec<String>> {
-    let mut statement = connection.prepare(sql).expect(sql);
-    let columns = statement.column_count();
-    let mut found = statement.query([]).expect(sql);
-    let mut rows = BTreeSet::new();
-    while let Some(row) = found.next().expect(sql) {
-        let text = |column| match row.get_ref(column).expect(sql) {
-            rusqlite::types::ValueRef::Null => String::new(),
-            rusqlite::types::ValueRef::Integer(number) => number.to_string(),
-            rusqlite::types::ValueRef::Real(number) => number.to_string(),
-            rusqlite::types::ValueRef::Text(text) | rusqlite::types::ValueRef::Blob(text) => {
-                String::from_utf8_lossy(text).into_owned()
-            }
-        };
-        assert!(
-            rows.insert((0..columns).map(text).collect()),
-            "a doubled row in {sql}"
-        );
+/// The tables of a crawl, wherever they are kept.
+pub(crate) trait Tables {
+    /// The names of the columns of a query, and its rows as texts; what is NULL is empty.
+    fn select(&self, sql: &str) -> (Vec<String>, Vec<Vec<String>>);
+
+    fn has_table(&self, name: &str) -> bool;
+}
+
+impl Tables for Connection {
+    fn select(&self, sql: &str) -> (Vec<String>, Vec<Vec<String>>) {
+        let mut statement = self.prepare(sql).expect(sql);
+        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
+        let mut found = statement.query([]).expect(sql);
+        let mut rows = Vec::new();
+        while let Some(row) = found.next().expect(sql) {
+            let text = |column| match row.get_ref(column).expect(sql) {
+                rusqlite::types::ValueRef::Null => String::new(),
+                rusqlite::types::ValueRef::Integer(number) => number.to_string(),
+                rusqlite::types::ValueRef::Real(number) => number.to_string(),
+                rusqlite::types::ValueRef::Text(text) | rusqlite::types::ValueRef::Blob(text) => {
+                    String::from_utf8_lossy(text).into_owned()
+                }
+            };
+            rows.push((0..names.len()).map(text).collect());
+        }
+        (names, rows)
     }
+
+    fn has_table(&self, name: &str) -> bool {
+        let sql = format!("SELECT 1 FROM sqlite_schema WHERE name = '{name}'");
+        !Tables::select(self, &sql).1.is_empty()
+    }
+}
+
+/// Where a test keeps a crawl.
+pub(crate) trait Place {
+    /// What `--into` is told.
+    fn name(&self) -> String;
+
+    /// What is there, if anything is.
+    fn tables(&self) -> Option<Box<dyn Tables + '_>>;
+}
+
+/// A crawl's file.
+impl Place for PathBuf {
+    fn name(&self) -> String {
+        self.display().to_string()
+    }
+
+    fn tables(&self) -> Option<Box<dyn Tables + '_>> {
+        self.exists()
+            .then(|| -> Box<dyn Tables> { Box::new(open(self)) })
+    }
+}
+
+/// Every row of a query, as text fields.
+pub(crate) fn rows(tables: &dyn Tables, sql: &str) -> BTreeSet<Vec<String>> {
+    let (_, found) = tables.select(sql);
+    let count = found.len();
+    let rows: BTreeSet<_> = found.into_iter().collect();
+    assert_eq!(rows.len(), count, "a doubled row in {sql}");
     rows
 }
 

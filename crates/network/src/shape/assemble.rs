@@ -28,11 +28,13 @@ pub(crate) struct Reader<'n, 'de> {
     pub(crate) mended: u32,
     /// Whether there was more than one answer may hold.
     pub(crate) is_full: bool,
-    /// Nested objects read last. A page repeats its author in every post, byte for byte.
+    /// Nested objects that were read, lately if there are many. A page repeats its author in every
+    /// post, byte for byte.
     recent: Vec<(ShapeId, &'de str, u32)>,
 }
 
-const RECENT_MAX: usize = 16;
+/// Enough for a page of posts with all who wrote them and all that they mention.
+const RECENT_MAX: usize = 128;
 /// An object takes many times the memory of the few bytes that can stand for it, so that the
 /// bound on an answer's size is not enough.
 const OBJECTS_MAX: usize = 20_000;
@@ -84,10 +86,12 @@ impl<'n, 'de> Reader<'n, 'de> {
             return Some(*place);
         }
         let place = self.read_slice(shape_id, raw, depth)?;
-        if self.recent.len() >= RECENT_MAX {
-            self.recent.remove(0);
+        let read = (shape_id, raw, place);
+        if self.recent.len() < RECENT_MAX {
+            self.recent.push(read);
+        } else {
+            self.recent[place as usize % RECENT_MAX] = read;
         }
-        self.recent.push((shape_id, raw, place));
         Some(place)
     }
 

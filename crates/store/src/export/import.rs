@@ -2,15 +2,17 @@
 
 use super::ExportTable;
 use super::input::{ImportError, Input, InputRow};
+use super::log::CallNumbers;
 use super::object::{self, Iso, Observed};
 use super::reference::{self, checked, host_of, shown};
 use crate::Store;
 use kittiwake_model::{
-    Alias, Commit, Identity, ImportedHistory, ImportedId, ImportedLink, ImportedObject,
-    ImportedRow, ImportedSpell, Link, LinkTable, Name, Reference, Table, VanishedRelation,
-    WorldTime,
+    Alias, Commit, Identity, ImportedCalls, ImportedHistory, ImportedId, ImportedLink,
+    ImportedObject, ImportedRow, ImportedSpell, Link, LinkTable, Name, Reference, Table,
+    VanishedRelation, WorldTime,
 };
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 /// Rows that are committed together, all or none of them.
 const BATCH_ROWS_MAX: usize = 1_000;
@@ -34,6 +36,7 @@ pub struct ImportReport {
 #[derive(Debug)]
 pub struct Importer<'s> {
     store: &'s dyn Store,
+    calls: CallNumbers,
     report: ImportReport,
     batch: Vec<ImportedRow>,
     batch_bytes: usize,
@@ -47,11 +50,20 @@ impl<'s> Importer<'s> {
     pub fn new(store: &'s dyn Store) -> Self {
         Self {
             store,
+            calls: CallNumbers::Exported,
             report: ImportReport::default(),
             batch: Vec::new(),
             batch_bytes: 0,
             commits: 0,
             has_backlog: false,
+        }
+    }
+
+    /// For rows of a store whose log is joined to ours.
+    pub(crate) fn joining(store: &'s dyn Store, after: i64) -> Self {
+        Self {
+            calls: CallNumbers::Joined { after },
+            ..Self::new(store)
         }
     }
 
@@ -62,8 +74,21 @@ impl<'s> Importer<'s> {
     /// Reads one export to its end. `progress` is told after every commit.
     pub async fn read(
         &mut self,
-        mut input: Input,
+        input: Input,
         progress: &mut (dyn FnMut(&ImportReport) + Send),
+    ) -> Result<(), ImportError> {
+        let mut go_on = |report: &ImportReport| {
+            progress(report);
+            ControlFlow::Continue(())
+        };
+        self.read_while(input, &mut go_on).await
+    }
+
+    /// Reads one export to its end, or until it is told to stop, which leaves what was committed.
+    pub(crate) async fn read_while(
+        &mut self,
+        mut input: Input,
+        progress: &mut (dyn FnMut(&ImportReport) -> ControlFlow<()> + Send),
     ) -> Result<(), ImportError> {
         let mut committed = 0;
         loop {
@@ -73,7 +98,7 @@ impl<'s> Importer<'s> {
                 Err((line, message)) => return Err(self.fail(&input, line, message, committed)),
             };
             let (line, table) = (place.line, row.table);
-            match imported(&row) {
+            match imported(&row, self.calls) {
                 Ok(Some(row)) => {
                     *self.report.rows.entry(table).or_default() += 1;
                     self.batch_bytes += place.bytes;
@@ -85,12 +110,14 @@ impl<'s> Importer<'s> {
             if self.batch.len() >= BATCH_ROWS_MAX || self.batch_bytes >= BATCH_BYTES_MAX {
                 self.commit().await?;
                 committed = line;
-                progress(&self.report);
+                if progress(&self.report).is_break() {
+                    return Ok(());
+                }
             }
         }
         self.commit().await?;
         self.settle().await?;
-        progress(&self.report);
+        let _ = progress(&self.report);
         Ok(())
     }
 
@@ -127,6 +154,10 @@ impl<'s> Importer<'s> {
         self.batch_bytes = 0;
         let commit = Commit {
             imported: std::mem::take(&mut self.batch),
+            imported_calls: match self.calls {
+                CallNumbers::Exported => ImportedCalls::Foreign,
+                CallNumbers::Joined { .. } => ImportedCalls::Own,
+            },
             ..Commit::default()
         };
         self.commits += 1;
@@ -140,9 +171,9 @@ impl<'s> Importer<'s> {
 }
 
 /// What a row brings to a store; nothing, if it is none of the store's business.
-fn imported(row: &InputRow<'_>) -> Result<Option<ImportedRow>, String> {
+fn imported(row: &InputRow<'_>, calls: CallNumbers) -> Result<Option<ImportedRow>, String> {
     if let Some(table) = row.table.objects() {
-        return object_row(table, row);
+        return object_row(table, row, calls);
     }
     Ok(Some(match row.table {
         ExportTable::Ids => ImportedRow::Id(id_row(row)?),
@@ -162,11 +193,11 @@ fn imported(row: &InputRow<'_>) -> Result<Option<ImportedRow>, String> {
         }
         ExportTable::InvalidUsers => ImportedRow::Spell(spell_row(row)?),
         ExportTable::InvalidRelations => vanished_row(row)?,
-        ExportTable::Counts => history_row(row, "counts".into(), "counts")?,
+        ExportTable::Counts => history_row(row, "counts".into(), "counts", calls)?,
         ExportTable::Versions => {
             let group = reference::word(&row.some_text("group")?)
                 .map_err(|message| format!("group: {message}"))?;
-            history_row(row, group, "fields")?
+            history_row(row, group, "fields", calls)?
         }
         _ => return Ok(None),
     }))
@@ -210,14 +241,18 @@ fn seen(row: &InputRow<'_>) -> Result<(WorldTime, WorldTime), String> {
     Ok((first, last))
 }
 
-fn object_row(table: Table, row: &InputRow<'_>) -> Result<Option<ImportedRow>, String> {
+fn object_row(
+    table: Table,
+    row: &InputRow<'_>,
+    calls: CallNumbers,
+) -> Result<Option<ImportedRow>, String> {
     let identity = row.own()?;
     // A comment of which nothing was observed is a post: the store derives it.
     let observed = row.json("observed")?;
     if table == Table::Comments && observed.is_none_or(|observed| observed == "{}") {
         return Ok(None);
     }
-    let groups = object::groups(table, row, &identity)?;
+    let groups = object::groups(table, row, &identity, calls)?;
     if groups.is_empty() {
         return Ok(None);
     }
@@ -273,14 +308,19 @@ fn spell_row(row: &InputRow<'_>) -> Result<ImportedSpell, String> {
     })
 }
 
-fn history_row(row: &InputRow<'_>, group: Name, column: &str) -> Result<ImportedRow, String> {
+fn history_row(
+    row: &InputRow<'_>,
+    group: Name,
+    column: &str,
+    calls: CallNumbers,
+) -> Result<ImportedRow, String> {
     let identity = row.own()?;
     let observed = Observed {
         at: Iso(row.some_time("observed")?.0),
         log: row.integer("log")?.unwrap_or(0),
     };
     Ok(ImportedRow::History(ImportedHistory {
-        stamp: object::stamp(observed)?,
+        stamp: object::stamp(observed, calls)?,
         fields: object::history(row, column, &identity)?,
         group,
         object: identity,

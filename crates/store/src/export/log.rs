@@ -26,6 +26,27 @@ pub(crate) fn is_log(log: i64) -> bool {
     (0..OTHER_FILES).contains(&log)
 }
 
+/// How the numbers of calls that are read become those that the store keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum CallNumbers {
+    /// They are those of an export: the store tells them apart from its own.
+    #[default]
+    Exported,
+    /// They are those that another store keeps, whose own calls come so much further on in ours.
+    Joined { after: i64 },
+}
+
+impl CallNumbers {
+    pub(crate) fn taken(self, log: i64) -> Result<i64, String> {
+        match self {
+            Self::Exported if !is_log(log) => Err(format!("{log} is no number of a call")),
+            Self::Joined { after } if log > 0 => Ok(log.saturating_add(after)),
+            // Joined, it is no call, or one of a third file.
+            Self::Exported | Self::Joined { .. } => Ok(log),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,5 +58,15 @@ mod tests {
         assert!(kept.is_sorted() && kept.iter().all(|log| *log < 0));
         assert_eq!(kept.map(log_in_export), numbers);
         assert!(numbers.into_iter().all(is_log) && !is_log(-1) && !is_log(OTHER_FILES));
+    }
+
+    #[test]
+    fn calls_of_a_log_that_was_joined_come_behind_our_own() {
+        let joined = CallNumbers::Joined { after: 100 };
+        assert_eq!(joined.taken(1), Ok(101));
+        assert_eq!(joined.taken(0), Ok(0));
+        assert_eq!(joined.taken(log_from_file(7)), Ok(log_from_file(7)));
+        assert!(CallNumbers::Exported.taken(-1).is_err());
+        assert_eq!(CallNumbers::Exported.taken(7), Ok(7));
     }
 }

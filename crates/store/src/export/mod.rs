@@ -28,7 +28,9 @@ pub(crate) use log::{log_from_file, log_in_export};
 pub(crate) use object::{
     Iso, Kind, KindObject, KindWord, Observed, ObservedGroup, observed_json, usual_kind,
 };
-pub(crate) use reference::{Named, only_alias, to_text as reference_text};
+pub(crate) use reference::{
+    Named, only_alias, parse as parse_reference, to_text as reference_text,
+};
 pub(crate) use tables::{Part, PartForm};
 pub(crate) use time::iso;
 

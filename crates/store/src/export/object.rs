@@ -1,8 +1,9 @@
 //! The columns `observed`, `extra` and `kinds`: what a row says beyond its plain columns.
 
 use super::input::InputRow;
+use super::log::CallNumbers;
+use super::reference;
 use super::time::{iso, parse_stored};
-use super::{log, reference};
 use crate::record;
 use kittiwake_model::catalogue::Column;
 use kittiwake_model::{ColumnKind, GroupState, Identity, Name, Reference, Stamp, Table, Value};
@@ -112,6 +113,7 @@ pub(super) fn groups(
     table: Table,
     row: &InputRow<'_>,
     own: &Identity,
+    calls: CallNumbers,
 ) -> Result<BTreeMap<Name, GroupState>, String> {
     let observed: BTreeMap<Name, ObservedGroup> = match row.json("observed")? {
         Some(observed) => parse("observed", &observed)?,
@@ -136,7 +138,7 @@ pub(super) fn groups(
             claimed.insert(field.clone());
             fields.insert(field.clone(), value);
         }
-        groups.insert(name, state(group, fields)?);
+        groups.insert(name, state(group, fields, calls)?);
     }
     // A value that belongs to no group would be lost without a word.
     let unclaimed = table
@@ -155,11 +157,16 @@ pub(super) fn groups(
     }
 }
 
-fn state(group: ObservedGroup, fields: BTreeMap<Name, Value>) -> Result<GroupState, String> {
-    let newest = stamp(Observed {
+fn state(
+    group: ObservedGroup,
+    fields: BTreeMap<Name, Value>,
+    calls: CallNumbers,
+) -> Result<GroupState, String> {
+    let newest = Observed {
         at: group.at,
         log: group.log,
-    })?;
+    };
+    let newest = stamp(newest, calls)?;
     let mut older = BTreeMap::new();
     for (field, observed) in group.older {
         if !fields.contains_key(&field) {
@@ -168,7 +175,7 @@ fn state(group: ObservedGroup, fields: BTreeMap<Name, Value>) -> Result<GroupSta
                 reference::shown(&field)
             ));
         }
-        let stamp = stamp(observed)?;
+        let stamp = stamp(observed, calls)?;
         if stamp < newest {
             older.insert(field, stamp);
         }
@@ -181,13 +188,10 @@ fn state(group: ObservedGroup, fields: BTreeMap<Name, Value>) -> Result<GroupSta
 }
 
 /// A stamp with a number that a log can have.
-pub(super) fn stamp(observed: Observed) -> Result<Stamp, String> {
-    if !log::is_log(observed.log) {
-        return Err(format!("{} is no number of a call", observed.log));
-    }
+pub(super) fn stamp(observed: Observed, calls: CallNumbers) -> Result<Stamp, String> {
     Ok(Stamp {
         at_us: observed.at.0,
-        log: observed.log,
+        log: calls.taken(observed.log)?,
     })
 }
 

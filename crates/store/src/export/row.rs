@@ -35,4 +35,10 @@ pub trait RowSink: std::fmt::Debug + Send {
 
     /// Whether an empty text looks like nothing at all, so that it has to be told apart.
     fn hides_empty_text(&self) -> bool;
+
+    /// Whether calls are wanted by the numbers that the store keeps them under, which tells its own
+    /// from those of others; only another store can read those.
+    fn keeps_calls(&self) -> bool {
+        false
+    }
 }

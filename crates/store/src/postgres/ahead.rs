@@ -8,6 +8,7 @@
 use crate::StoreError;
 use crate::cell::{Cell, Row};
 use crate::database::Sql;
+use crate::rules::links::{INSERT_LINK, WIDEN_LINK};
 use crate::rules::statements::Held;
 use kittiwake_model::Table;
 use std::collections::{HashMap, HashSet};
@@ -43,13 +44,16 @@ pub(super) struct Ahead {
     ids: HashMap<i64, Vec<tokio_postgres::Row>>,
     /// Rows of objects, by table and key; `None` where there is none.
     objects: HashMap<(Table, i64), Option<tokio_postgres::Row>>,
+    /// When objects were observed, where no more of them is known.
+    observed: HashMap<(Table, i64), tokio_postgres::Row>,
     depths: HashMap<i64, Option<i64>>,
     /// Users who were never gone.
     never_gone: HashSet<i64>,
     /// Keys from here on are of objects that nobody had met before.
     next_key: i64,
-    /// Relations and tasks of such objects that were written since.
+    /// Relations, links and tasks of such objects that were written since.
     relations: Fresh<(i64, i64)>,
+    links: Fresh<(String, i64, i64)>,
     tasks: Fresh<(i64, String)>,
 }
 
@@ -58,10 +62,12 @@ impl Default for Ahead {
         Self {
             ids: HashMap::new(),
             objects: HashMap::new(),
+            observed: HashMap::new(),
             depths: HashMap::new(),
             never_gone: HashSet::new(),
             next_key: i64::MAX,
             relations: Fresh::default(),
+            links: Fresh::default(),
             tasks: Fresh::default(),
         }
     }
@@ -112,6 +118,12 @@ impl Ahead {
         }
     }
 
+    /// Rows of one cell each.
+    pub(super) fn put_observed(&mut self, table: Table, rows: Vec<(i64, tokio_postgres::Row)>) {
+        let rows = rows.into_iter().map(|(key, row)| ((table, key), row));
+        self.observed.extend(rows);
+    }
+
     pub(super) fn put_depths(&mut self, keys: &[i64], depths: &[(i64, i64)]) {
         self.depths.extend(keys.iter().map(|key| (*key, None)));
         let known = depths.iter().map(|(key, depth)| (*key, Some(*depth)));
@@ -146,10 +158,11 @@ impl Ahead {
                 Some(row) => Known::Row(row),
                 None => Known::Nothing,
             }),
-            Held::SelectObserved(table) => Some(match self.objects.get(&(table, key))? {
-                Some(row) => Known::CellOf(row, table.columns().len() + 1),
-                None => Known::Nothing,
-            }),
+            Held::SelectObserved(table) => match self.objects.get(&(table, key)) {
+                Some(Some(row)) => Some(Known::CellOf(row, table.columns().len() + 1)),
+                Some(None) => Some(Known::Nothing),
+                None => Some(Known::Row(self.observed.get(&(table, key))?)),
+            },
             Held::SelectDepth => Some(match self.depths.get(&key)? {
                 Some(depth) => Known::Number(*depth),
                 None => Known::Nothing,
@@ -172,6 +185,11 @@ impl Ahead {
                 let pair = (integer(cells, 0)?, integer(cells, 1)?);
                 self.is_fresh(cells)
                     .then(|| !self.relations.written.contains(&pair))
+            }
+            Sql::Text(INSERT_LINK) if self.links.is_certain => {
+                let link = link_of(cells)?;
+                let is_fresh = link.1.max(link.2) >= self.next_key;
+                is_fresh.then(|| !self.links.written.contains(&link))
             }
             Sql::Held(Held::File) if self.tasks.is_certain => {
                 let task = task_of(cells)?;
@@ -207,6 +225,7 @@ impl Ahead {
                     self.relations.written.insert((source, target));
                 }
             }
+            Sql::Text(INSERT_LINK) => self.links.written.extend(link_of(cells)),
             Sql::Held(Held::File) => self.tasks.written.extend(task_of(cells)),
             Sql::Held(Held::Unfile) => {
                 if let Some(task) = task_of(cells) {
@@ -214,8 +233,9 @@ impl Ahead {
                 }
             }
             Sql::Held(Held::WidenId) => self.forget_ids(),
-            // The hash of a new row was forgotten when it got its number.
-            Sql::Held(_) => {}
+            // The hash of a new row was forgotten when it got its number; a link that is widened was
+            // there and stays.
+            Sql::Held(_) | Sql::Text(WIDEN_LINK) => {}
             Sql::Text(text) => self.written_to(target_of(text), cells),
         }
     }
@@ -229,12 +249,15 @@ impl Ahead {
             "user_relations" | "invalid_relations" if self.is_fresh(cells) => {
                 self.relations.is_certain = false;
             }
+            // Links are moved only when keys are merged, which is seldom.
+            "links" => self.links.is_certain = false,
             "frontier" if integer(cells, 0).is_none_or(|key| key >= self.next_key) => {
                 self.tasks.is_certain = false;
             }
             name => {
                 if let Some(table) = Table::from_name(name) {
                     self.objects.retain(|(of, _), _| *of != table);
+                    self.observed.retain(|(of, _), _| *of != table);
                 }
             }
         }
@@ -243,6 +266,7 @@ impl Ahead {
     fn forget_object(&mut self, table: Table, key: Option<i64>) {
         if let Some(key) = key {
             self.objects.remove(&(table, key));
+            self.observed.remove(&(table, key));
         }
     }
 }
@@ -250,6 +274,15 @@ impl Ahead {
 fn integer(cells: &[Cell<'_>], place: usize) -> Option<i64> {
     match cells.get(place) {
         Some(Cell::Integer(number)) => Some(*number),
+        _ => None,
+    }
+}
+
+fn link_of(cells: &[Cell<'_>]) -> Option<(String, i64, i64)> {
+    match cells {
+        [Cell::Text(kind), Cell::Integer(from), Cell::Integer(to), ..] => {
+            Some((kind.to_string(), *from, *to))
+        }
         _ => None,
     }
 }
@@ -306,6 +339,31 @@ mod tests {
         assert_eq!(ahead.is_new(insert, cells![1_i64, 100_i64]), Some(false));
         ahead.written(delete, cells![1_i64, 100_i64]);
         assert_eq!(ahead.is_new(insert, cells![1_i64, 100_i64]), None);
+    }
+
+    #[test]
+    fn a_link_of_a_fresh_object_is_new_once() {
+        let mut ahead = Ahead::default();
+        ahead.expect_from(100);
+        let insert = Sql::Text(INSERT_LINK);
+        assert_eq!(ahead.is_new(insert, cells!["mention", 1_i64, 2_i64]), None);
+        for (kind, from, to) in [
+            ("mention", 100_i64, 2_i64),
+            ("like", 2, 100),
+            ("like", 100, 2),
+        ] {
+            let cells = cells![kind, from, to];
+            assert_eq!(ahead.is_new(insert, cells), Some(true));
+            ahead.written(insert, cells);
+            assert_eq!(ahead.is_new(insert, cells), Some(false));
+            ahead.written(Sql::Text(WIDEN_LINK), cells);
+            assert_eq!(ahead.is_new(insert, cells), Some(false));
+        }
+        ahead.written(
+            Sql::Text("DELETE FROM links WHERE from_key = ?1"),
+            cells![1_i64],
+        );
+        assert_eq!(ahead.is_new(insert, cells!["like", 100_i64, 2_i64]), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A connection as the rules see it.
 
 use super::ahead::{Ahead, Known};
+use super::bulk::{Bulk, Gathered, Rows, for_many};
 use super::cells::{PostgresRow, type_of};
 use super::dialect::translated;
 use super::error::refused;
@@ -14,6 +15,8 @@ use crate::{StoreError, StoreErrorKind};
 use kittiwake_model::{Name, Table};
 use std::cell::{Cell as Shared, RefCell};
 use std::collections::{BTreeMap, HashMap};
+use std::pin::pin;
+use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Row, Statement};
 
@@ -31,6 +34,8 @@ const FETCH_ROWS: usize = 1_000;
 #[derive(Debug)]
 struct Statements {
     held: [Option<Statement>; Held::COUNT],
+    /// Those for many rows, which are few.
+    many: Vec<(Gathered, Statement)>,
     others: HashMap<String, Statement>,
 }
 
@@ -38,6 +43,7 @@ impl Default for Statements {
     fn default() -> Self {
         Self {
             held: std::array::from_fn(|_| None),
+            many: Vec::new(),
             others: HashMap::new(),
         }
     }
@@ -49,6 +55,8 @@ pub(super) struct PostgresDatabase {
     statements: RefCell<Statements>,
     /// What the present transaction knows already.
     ahead: RefCell<Ahead>,
+    /// Rows that are on their way.
+    bulk: RefCell<Bulk>,
     /// The number that the next row of `ids` gets.
     next_id_row: Shared<i64>,
     /// How many transactions this writer knows to be committed; see [`Keeper::commit`].
@@ -63,6 +71,7 @@ impl PostgresDatabase {
             session,
             statements: RefCell::default(),
             ahead: RefCell::default(),
+            bulk: RefCell::default(),
             next_id_row: Shared::new(1),
             commits: Shared::new(0),
             cursors: Shared::new(0),
@@ -71,19 +80,6 @@ impl PostgresDatabase {
 
     pub(super) fn session(&self) -> &Session {
         &self.session
-    }
-
-    /// Reads what whoever writes has to know.
-    pub(super) fn load(&self) -> Result<(), StoreError> {
-        let database: &dyn Database = self;
-        let next = database.only(
-            "SELECT 1 + coalesce((SELECT max(rowid) FROM ids), 0)",
-            &[],
-            |row| row.get(0),
-        )?;
-        self.next_id_row.set(next);
-        self.commits.set(self.stored_commits()?);
-        Ok(())
     }
 
     /// How many transactions were committed, as the store says.
@@ -127,7 +123,46 @@ impl PostgresDatabase {
         Ok(statement)
     }
 
+    /// Sends the rows that have to be there before a statement.
+    fn make_way(&self, sql: Sql<'_>, adds_to: Option<Gathered>) -> Result<(), StoreError> {
+        let before = self.bulk.borrow_mut().before(sql, adds_to);
+        before.into_iter().try_for_each(|rows| self.send_rows(rows))
+    }
+
+    fn send_all_rows(&self) -> Result<(), StoreError> {
+        let all = self.bulk.borrow_mut().take();
+        all.into_iter().try_for_each(|rows| self.send_rows(rows))
+    }
+
+    fn send_rows(&self, rows: Rows) -> Result<(), StoreError> {
+        let statement = self.prepared_for_rows(rows.of)?;
+        let client = self.session.client();
+        self.session
+            .send(async move { client.execute_raw(&statement, rows.columns).await });
+        Ok(())
+    }
+
+    fn prepared_for_rows(&self, of: Gathered) -> Result<Statement, StoreError> {
+        let known = self.statements.borrow();
+        if let Some((_, statement)) = known.many.iter().find(|(known, _)| *known == of) {
+            return Ok(statement.clone());
+        }
+        drop(known);
+        let client = self.session.client();
+        // The server knows the types of its columns.
+        let one = of.sql();
+        let types = self.session.wait_for(client.prepare(&translated(&one)))?;
+        let (many, types) = for_many(&one, types.params())
+            .ok_or_else(|| StoreError::invalid(format!("{of:?} is not for many rows")))?;
+        let prepared = client.prepare_typed(&many, &types);
+        let statement = self.session.wait_for(prepared)?;
+        let mut statements = self.statements.borrow_mut();
+        statements.many.push((of, statement.clone()));
+        Ok(statement)
+    }
+
     fn rows(&self, sql: Sql<'_>, cells: &[Cell<'_>]) -> Result<Vec<Row>, StoreError> {
+        self.make_way(sql, None)?;
         let statement = self.prepared(sql, cells)?;
         let client = self.session.client();
         let cells: Vec<_> = cells.iter().map(|cell| cell as _).collect();
@@ -183,11 +218,18 @@ impl PostgresDatabase {
         Ok(())
     }
 
+    /// Makes the connection anew; what the old one had prepared went with it.
+    pub(super) fn connect_anew(&self) -> Result<(), StoreError> {
+        self.session.connect_again()?;
+        *self.statements.borrow_mut() = Statements::default();
+        Ok(())
+    }
+
     /// Makes the connection anew, and knows for certain what was committed by the old one: while
     /// that may still be at work, it holds the lock.
     fn connect_again(&self) -> Result<i64, StoreError> {
-        self.session.connect_again()?;
-        *self.statements.borrow_mut() = Statements::default();
+        self.connect_anew()?;
+        self.session.plan_by_index();
         self.session.patiently(|| lock::take(&self.session))?;
         self.stored_commits()
     }
@@ -239,6 +281,7 @@ impl Database for PostgresDatabase {
             Some(false) => return Ok(0),
             None => self.ahead.borrow_mut().written(sql, cells),
         }
+        self.make_way(sql, None)?;
         let statement = self.prepared(sql, cells)?;
         let client = self.session.client();
         let cells: Vec<_> = cells.iter().map(|cell| cell as _).collect();
@@ -248,6 +291,12 @@ impl Database for PostgresDatabase {
 
     fn send(&self, sql: Sql<'_>, cells: &[Cell<'_>]) -> Result<(), StoreError> {
         self.ahead.borrow_mut().written(sql, cells);
+        let gathered = Gathered::of(sql);
+        self.make_way(sql, gathered)?;
+        if let Some(gathered) = gathered {
+            let enough = self.bulk.borrow_mut().push(gathered, cells);
+            return enough.map_or(Ok(()), |rows| self.send_rows(rows));
+        }
         let statement = self.prepared(sql, cells)?;
         let client = self.session.client();
         let cells: Vec<Cell<'static>> = cells.iter().cloned().map(Cell::into_owned).collect();
@@ -282,6 +331,7 @@ impl Database for PostgresDatabase {
         cells: &[Cell<'_>],
         each: &mut EachRow<'_>,
     ) -> Result<(), StoreError> {
+        self.make_way(Sql::Text(sql), None)?;
         self.cursors.set(self.cursors.get() + 1);
         let cursor = format!("stream_{}", self.cursors.get());
         let sql = translated(&with_numbers(sql, cells)?);
@@ -325,6 +375,20 @@ impl Database for PostgresDatabase {
     fn ids_changed(&self) {
         self.ahead.borrow_mut().forget_ids();
     }
+
+    fn expect_observed(&self, table: Table, keys: &[i64]) -> Result<(), StoreError> {
+        let sql = format!(
+            "SELECT observed, key FROM {} WHERE key = ANY($1)",
+            table.name()
+        );
+        self.make_way(Sql::Text(&sql), None)?;
+        let mut rows = Vec::new();
+        for row in self.rows_of_many(&sql, keys)? {
+            rows.push((number(&row, 1)?, row));
+        }
+        self.ahead.borrow_mut().put_observed(table, rows);
+        Ok(())
+    }
 }
 
 /// Numbers in the place of parameters, which cursors do not have everywhere.
@@ -346,6 +410,18 @@ fn with_numbers(sql: &str, cells: &[Cell<'_>]) -> Result<String, StoreError> {
 }
 
 impl Keeper for PostgresDatabase {
+    fn load(&self) -> Result<(), StoreError> {
+        let database: &dyn Database = self;
+        let next = database.only(
+            "SELECT 1 + coalesce((SELECT max(rowid) FROM ids), 0)",
+            &[],
+            |row| row.get(0),
+        )?;
+        self.next_id_row.set(next);
+        self.commits.set(self.stored_commits()?);
+        Ok(())
+    }
+
     fn begin(&self) -> Result<(), StoreError> {
         if self.session.is_lost() {
             return Err(StoreError::new(
@@ -354,6 +430,7 @@ impl Keeper for PostgresDatabase {
             ));
         }
         *self.ahead.borrow_mut() = Ahead::default();
+        *self.bulk.borrow_mut() = Bulk::default();
         self.send(Sql::Text("BEGIN"), &[])
     }
 
@@ -389,6 +466,7 @@ impl Keeper for PostgresDatabase {
     /// server's word was lost.
     fn commit(&self) -> Result<(), StoreError> {
         let attempted = self.commits.get() + 1;
+        self.send_all_rows()?;
         self.send(
             Sql::Text("UPDATE rules SET value = ?1 WHERE name = 'commits'"),
             &[Cell::from(attempted.to_string())],
@@ -409,6 +487,7 @@ impl Keeper for PostgresDatabase {
     }
 
     fn roll_back(&self) -> Result<(), StoreError> {
+        *self.bulk.borrow_mut() = Bulk::default();
         let _ = self.session.settle();
         let known = self.commits.get();
         let mut stored = known;
@@ -420,13 +499,74 @@ impl Keeper for PostgresDatabase {
         }
         self.load()
     }
+
+    fn insert_rows(
+        &self,
+        table: &str,
+        columns: &[&str],
+        rows: &[Vec<Cell<'static>>],
+    ) -> Result<(), StoreError> {
+        self.copy_in(table, columns, rows)
+    }
+
+    fn copied(&self) -> Result<(), StoreError> {
+        self.count_on()
+    }
+}
+
+/// The columns that count by themselves.
+const COUNTING: &[(&str, &str)] = &[("control", "id"), ("put_off", "id")];
+
+impl PostgresDatabase {
+    /// Goes on counting behind what was copied.
+    fn count_on(&self) -> Result<(), StoreError> {
+        let database: &dyn Database = self;
+        for (table, column) in COUNTING {
+            let next: i64 = database.only(
+                &*format!("SELECT 1 + coalesce(max({column}), 0) FROM {table}"),
+                &[],
+                |row| row.get(0),
+            )?;
+            self.session.batch(&format!(
+                "ALTER TABLE {table} ALTER COLUMN {column} RESTART WITH {next}"
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// Rows as the server reads them quickest.
+    fn copy_in(
+        &self,
+        table: &str,
+        columns: &[&str],
+        rows: &[Vec<Cell<'static>>],
+    ) -> Result<(), StoreError> {
+        let columns = columns.join(", ");
+        let statement = self.prepared(Sql::Text(&format!("SELECT {columns} FROM {table}")), &[])?;
+        let types: Vec<Type> = statement
+            .columns()
+            .iter()
+            .map(|column| column.type_().clone())
+            .collect();
+        self.session.settle()?;
+        let client = self.session.client();
+        let sql = format!("COPY {table}({columns}) FROM STDIN BINARY");
+        self.session.wait_for(async move {
+            let sink = client.copy_in(&sql).await?;
+            let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
+            for row in rows {
+                writer.as_mut().write_raw(row).await?;
+            }
+            writer.finish().await
+        })?;
+        Ok(())
+    }
 }
 
 impl Reader for PostgresDatabase {
     fn begin_view(&self) -> Result<(), StoreError> {
         if self.session.is_lost() {
-            self.session.connect_again()?;
-            *self.statements.borrow_mut() = Statements::default();
+            self.connect_anew()?;
         }
         self.send(
             Sql::Text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),

@@ -46,7 +46,7 @@ pub(super) fn version_of(session: &Session) -> Result<i32, StoreError> {
     })
 }
 
-fn tables_of(session: &Session) -> Result<BTreeSet<String>, StoreError> {
+pub(super) fn tables_of(session: &Session) -> Result<BTreeSet<String>, StoreError> {
     let rows = session.rows(
         "SELECT table_name::text FROM information_schema.tables
          WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'",
@@ -144,7 +144,7 @@ fn in_one_transaction(session: &Session, sql: &str) -> Result<(), StoreError> {
     done
 }
 
-fn newer(version: i32, newest: i32) -> StoreError {
+pub(super) fn newer(version: i32, newest: i32) -> StoreError {
     StoreError::new(
         StoreErrorKind::Newer,
         format!(

@@ -1,11 +1,13 @@
 //! One crawl in a schema of a PostgreSQL server. The only folder that knows tokio-postgres.
 
 mod ahead;
+mod bulk;
 mod cells;
 pub mod control;
 mod database;
 mod dialect;
 mod error;
+pub(crate) mod ledger;
 mod lock;
 mod migrate;
 mod pipeline;
@@ -13,6 +15,8 @@ mod schema;
 mod session;
 mod views;
 
+use crate::copy::Unfinished;
+use crate::database::{Keeper, Reader};
 use crate::rules::service::{self, Service, serve};
 use crate::rules::writer::{Request, Writer};
 use crate::{OpenMode, StoreError, StoreErrorKind};
@@ -44,20 +48,35 @@ impl PostgresStore {
         patience: Duration,
     ) -> Result<Self, StoreError> {
         let config = parse(url)?;
-        let opened = Self::open_inner(&config, mode, patience);
+        let opened = Self::open_inner(&config, mode, patience, Unfinished::Refused);
         opened.map_err(|error| error.context(&shown(&config)))
     }
 
-    fn open_inner(config: &Config, mode: OpenMode, patience: Duration) -> Result<Self, StoreError> {
+    /// Opens a place for whoever finishes what was begun there.
+    pub(crate) fn open_unfinished(url: &str) -> Result<Self, StoreError> {
+        let config = parse(url)?;
+        let (mode, patience) = (OpenMode::Crawl, session::PATIENCE);
+        let opened = Self::open_inner(&config, mode, patience, Unfinished::Accepted);
+        opened.map_err(|error| error.context(&shown(&config)))
+    }
+
+    fn open_inner(
+        config: &Config,
+        mode: OpenMode,
+        patience: Duration,
+        unfinished: Unfinished,
+    ) -> Result<Self, StoreError> {
         let mut service = Service::new(schema::TABLE_NAMES);
         if mode == OpenMode::Crawl {
-            start_writer(config.clone(), patience, &mut service)?;
+            start_writer(config.clone(), patience, unfinished, &mut service)?;
         }
         let questions = service.questions();
         let config = config.clone();
         let (opened, is_open) = sync_channel(1);
         service.spawn_reader(move || {
-            if let Some(database) = told(&opened, open_reader(config, patience)) {
+            let reader = open_reader(config, patience)
+                .and_then(|reader| unfinished.check(&reader).map(|()| reader));
+            if let Some(database) = told(&opened, reader) {
                 service::answer(&database, questions);
             }
         })?;
@@ -68,9 +87,30 @@ impl PostgresStore {
 
 serve!(PostgresStore);
 
+/// See [`crate::Location::with_reader`].
+pub(crate) fn with_reader(
+    url: &str,
+    work: &mut dyn FnMut(&dyn Reader) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let config = parse(url)?;
+    let done = open_reader(config.clone(), session::PATIENCE).and_then(|reader| work(&reader));
+    done.map_err(|error| error.context(&shown(&config)))
+}
+
+/// See [`crate::Location::with_keeper`].
+pub(crate) fn with_keeper(
+    url: &str,
+    work: &mut dyn FnMut(&dyn Keeper) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let config = parse(url)?;
+    let done = open_writer(config.clone(), session::PATIENCE).and_then(|keeper| work(&keeper));
+    done.map_err(|error| error.context(&shown(&config)))
+}
+
 fn start_writer(
     config: Config,
     patience: Duration,
+    unfinished: Unfinished,
     service: &mut Service,
 ) -> Result<(), StoreError> {
     let requests = service.requests();
@@ -84,7 +124,10 @@ fn start_writer(
                 return;
             }
         };
-        if let Some(writer) = told(&opened, Writer::load(&database, marker)) {
+        let writer = unfinished
+            .check(&database)
+            .and_then(|()| Writer::load(&database, marker));
+        if let Some(writer) = told(&opened, writer) {
             writer.run(requests, database.session().runtime());
         }
     })?;
@@ -114,6 +157,7 @@ fn open_writer(config: Config, patience: Duration) -> Result<PostgresDatabase, S
     make_schema(&session)?;
     lock::take_soon(&session)?;
     migrate::migrate(&session, migrate::MIGRATIONS)?;
+    session.plan_by_index();
     let database = PostgresDatabase::new(session);
     database.load()?;
     Ok(database)
@@ -131,10 +175,15 @@ fn make_schema(session: &Session) -> Result<(), StoreError> {
     if session.text("SELECT current_schema()::text")?.is_some() {
         return Ok(());
     }
+    let name = schema_name(session)?.replace('"', "\"\"");
+    session.batch(&format!("CREATE SCHEMA IF NOT EXISTS \"{name}\""))
+}
+
+/// The schema that the URL names, there or not.
+fn schema_name(session: &Session) -> Result<String, StoreError> {
     let path = session.text("SHOW search_path")?.unwrap_or_default();
     let first = path.split(',').next().unwrap_or_default().trim();
-    let name = first.trim_matches('"').replace('"', "\"\"");
-    session.batch(&format!("CREATE SCHEMA IF NOT EXISTS \"{name}\""))
+    Ok(first.trim_matches('"').to_owned())
 }
 
 fn check_encoding(session: &Session) -> Result<(), StoreError> {
@@ -166,9 +215,14 @@ fn parse(url: &str) -> Result<Config, StoreError> {
     })
 }
 
+/// Whether a URL holds a password; one that cannot be read may hold one.
+pub(crate) fn has_password(url: &str) -> bool {
+    parse(url).map_or(true, |config| config.get_password().is_some())
+}
+
 /// A URL with a password, if it names a user and has none.
 pub(crate) fn with_password(url: &str, password: &str) -> String {
-    let has_one = parse(url).is_ok_and(|config| config.get_password().is_some());
+    let has_one = parse(url).is_ok() && has_password(url);
     match url.split_once('@') {
         Some((before, after)) if !has_one => {
             let mut escaped = String::new();

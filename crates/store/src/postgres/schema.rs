@@ -163,7 +163,7 @@ pub(super) fn first() -> String {
 }
 
 /// Texts are compared byte by byte.
-fn in_byte_order(sql: &str) -> String {
+pub(super) fn in_byte_order(sql: &str) -> String {
     sql.replace(" TEXT", " TEXT COLLATE \"C\"")
 }
 

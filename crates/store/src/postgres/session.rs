@@ -20,6 +20,10 @@ const TRY_AGAIN_MAX: Duration = Duration::from_secs(5);
 /// Answers that may be outstanding.
 const OUTSTANDING_MAX: usize = 4_096;
 
+/// What whoever writes asks of the server's planner. Every statement of ours finds its rows by an
+/// index, but a plan is made when tables are empty, and kept.
+const PLAN_BY_INDEX: &str = "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan";
+
 #[derive(Debug)]
 pub(super) struct Session {
     config: Config,
@@ -56,6 +60,14 @@ impl Session {
 
     pub(super) fn is_lost(&self) -> bool {
         self.client.borrow().is_closed()
+    }
+
+    /// From now on plans are made for finding rows by their index. A server that knows no such setting
+    /// needs none.
+    pub(super) fn plan_by_index(&self) {
+        if let Err(error) = self.batch(PLAN_BY_INDEX) {
+            tracing::debug!(%error, "the server's planner is left alone");
+        }
     }
 
     /// Connects again, with patience. Nothing of what was sent before is known afterwards.

@@ -47,7 +47,7 @@ impl<'a> Work<'a> {
         self.write_objects(&commit.objects, marks, &objects)?;
         self.write_links(&commit.links, &objects)?;
         self.write_discoveries(&commit.discoveries, &objects)?;
-        self.write_imported(&commit.imported)?;
+        self.write_imported(&commit.imported, commit.imported_calls)?;
         for outcome in &commit.outcomes {
             self.write_outcome(outcome)?;
         }

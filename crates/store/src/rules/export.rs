@@ -1,5 +1,6 @@
 //! Reading rows for an export: one view of the file, one row at a time.
 
+use super::names::{Names, best_first, id_text};
 use super::times::Times;
 use super::work::field_lists;
 use crate::cell::{Cell, Row, cells};
@@ -8,7 +9,7 @@ use crate::error::unreadable;
 use crate::export::{
     ExportError, ExportTable, Exported, Field, Iso, Kind, KindObject, KindWord, Named, Observed,
     ObservedGroup, Part, PartForm, RowSink, Selection, iso, log_in_export, observed_json,
-    on_one_line, reference_text, usual_kind,
+    on_one_line, usual_kind,
 };
 use crate::observed::{self, FieldKind, FieldLists};
 use crate::{StoreError, StoreErrorKind, record};
@@ -16,31 +17,13 @@ use kittiwake_model::catalogue::Column;
 use kittiwake_model::{ColumnKind, Key, Name, Reference, Stamp, Table, Value, WorldTime};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::rc::Rc;
-
-/// Names that are remembered, at about 150 bytes each: relations lead to the same people again and
-/// again.
-const NAMES_MAX: usize = 1 << 16;
-
-/// The best of an object's ids comes first; `docs/export.md` says which that is.
-macro_rules! best_first {
-    () => {
-        "canonical DESC, movable, last_seen_us DESC, alias, host, id"
-    };
-}
 
 pub(crate) const ALL_IDS: &str = concat!(
     "SELECT key, network, type, alias, host, id, movable, first_seen_us, last_seen_us, rowid
      FROM ids ORDER BY key, ",
     best_first!()
-);
-
-const BEST_ID: &str = concat!(
-    "SELECT network, type, alias, host, id, movable FROM ids WHERE key = ?1 ORDER BY ",
-    best_first!(),
-    " LIMIT 1"
 );
 
 /// Hands all rows of the selection to the sink.
@@ -52,9 +35,10 @@ pub(crate) fn run(
     let mut exporter = Exporter {
         lists: field_lists(database)?,
         database,
-        names: HashMap::new(),
+        names: Names::new(database),
         since_us: selection.since.map(WorldTime::micros),
         marks_empty_text: sink.hides_empty_text(),
+        keeps_calls: sink.keeps_calls(),
         times: Times::load(database)?,
     };
     let mut counted = Exported::new();
@@ -155,9 +139,10 @@ type FieldKinds = BTreeMap<Name, FieldKind>;
 struct Exporter<'d> {
     database: &'d dyn Database,
     lists: FieldLists,
-    names: HashMap<i64, Rc<Named>>,
+    names: Names<'d>,
     since_us: Option<i64>,
     marks_empty_text: bool,
+    keeps_calls: bool,
     /// What the crawl has put off.
     times: Times,
 }
@@ -184,6 +169,15 @@ impl Exporter<'_> {
             Ok(ControlFlow::Continue(()))
         })?;
         failure.map_or(Ok(count), Err)
+    }
+
+    /// The number of a call, as it is wanted.
+    const fn call(&self, log: i64) -> i64 {
+        if self.keeps_calls {
+            log
+        } else {
+            log_in_export(log)
+        }
     }
 
     /// Every id of every object.
@@ -247,7 +241,7 @@ impl Exporter<'_> {
     ) -> Result<(), StoreError> {
         match part.form {
             PartForm::Object => {
-                let named = self.named(row.get(place)?)?;
+                let named = self.names.of(row.get(place)?)?;
                 fields.push(Field::text(named.network.to_string()));
                 fields.push(Field::text(named.kind.to_string()));
                 fields.push(Field::text(named.id.clone()));
@@ -255,7 +249,7 @@ impl Exporter<'_> {
             PartForm::Plain => fields.push(plain(row, place)?),
             PartForm::Time => fields.push(time(row, place)?),
             PartForm::Json => fields.push(json(row, place)?),
-            PartForm::Log => fields.push(Field::Integer(log_in_export(row.get(place)?))),
+            PartForm::Log => fields.push(Field::Integer(self.call(row.get(place)?))),
             PartForm::History => {
                 let (values, kinds) = self.history(row.get(0)?, &text(row, place)?)?;
                 fields.push(Field::Json(values.into()));
@@ -266,7 +260,7 @@ impl Exporter<'_> {
                     .map_err(|error| corrupt(format!("a list of keys cannot be read: {error}")))?;
                 let mut ids = Vec::with_capacity(keys.len());
                 for key in keys {
-                    ids.push(self.named(key)?.id.clone());
+                    ids.push(self.names.of(key)?.id.clone());
                 }
                 fields.push(Field::Json(json_of(&ids)?.into()));
             }
@@ -276,7 +270,7 @@ impl Exporter<'_> {
 
     /// Fields and values as JSON, and the kinds of those that JSON cannot show.
     fn history(&mut self, key: i64, stored: &str) -> Result<(String, Option<String>), StoreError> {
-        let own = self.named(key)?;
+        let own = self.names.of(key)?;
         let fields = record::fields_of(stored).map_err(|error| unreadable(key, &error))?;
         let (mut values, mut kinds) = (BTreeMap::new(), BTreeMap::new());
         for (field, value) in fields {
@@ -309,7 +303,7 @@ impl Exporter<'_> {
                 json_of(&iso(*at_us))?
             }
             Value::Object(Reference::Key(Key(key))) => {
-                let named = self.named(*key)?;
+                let named = self.names.of(*key)?;
                 kind = Some(Kind::Object(object_kind(own, &named)));
                 json_of(&named.id)?
             }
@@ -371,7 +365,7 @@ impl Exporter<'_> {
     fn object<'r>(&mut self, table: Table, row: &'r dyn Row) -> Result<Vec<Field<'r>>, StoreError> {
         let columns = table.columns();
         let key: i64 = row.get(columns.len() + 2)?;
-        let own = self.named(key)?;
+        let own = self.names.of(key)?;
         let observed = self.up_to_date(key, text(row, columns.len() + 1)?)?;
         let (mut groups, kinds) = self
             .groups(&observed)
@@ -416,7 +410,7 @@ impl Exporter<'_> {
     fn groups(&self, observed: &str) -> Result<(Groups, FieldKinds), serde_json::Error> {
         let shown = |stamp: Stamp| Observed {
             at: Iso(stamp.at_us),
-            log: log_in_export(stamp.log),
+            log: self.call(stamp.log),
         };
         let (mut groups, mut stored_kinds) = (Groups::new(), FieldKinds::new());
         for (name, group) in observed::from_text(observed)? {
@@ -462,7 +456,7 @@ impl Exporter<'_> {
                 (field, is_null.then_some(Kind::Word(KindWord::Json)))
             }
             (ColumnKind::Reference(table), Cell::Integer(key)) => {
-                let named = self.named(key)?;
+                let named = self.names.of(key)?;
                 let kind = object_kind(own, &named);
                 let is_usual = kind.network.is_none() && &*kind.kind == usual_kind(table);
                 let kind = (!is_usual).then_some(Kind::Object(kind));
@@ -498,58 +492,6 @@ impl Exporter<'_> {
         }
         json_of(&shown)
     }
-
-    /// How an object is named.
-    fn named(&mut self, key: i64) -> Result<Rc<Named>, StoreError> {
-        if let Some(named) = self.names.get(&key) {
-            return Ok(named.clone());
-        }
-        let named = match self.look_up(key)? {
-            Some(named) => named,
-            // Inside JSON there are keys that were merged into others since.
-            None => self.look_up_winner(key)?.ok_or_else(|| {
-                corrupt(format!("key {key} has no id; restore a copy of the file"))
-            })?,
-        };
-        let named = Rc::new(named);
-        if self.names.len() >= NAMES_MAX {
-            self.names.clear();
-        }
-        self.names.insert(key, named.clone());
-        Ok(named)
-    }
-
-    fn look_up(&self, key: i64) -> Result<Option<Named>, StoreError> {
-        self.database.first(BEST_ID, cells![key], |row| {
-            Ok(Named {
-                network: text(row, 0)?.into(),
-                kind: text(row, 1)?.into(),
-                id: id_text(row, 2)?,
-            })
-        })
-    }
-
-    fn look_up_winner(&self, key: i64) -> Result<Option<Named>, StoreError> {
-        let winner = self.database.first(
-            "SELECT winner FROM key_merges WHERE loser = ?1",
-            cells![key],
-            |row| row.get(0),
-        )?;
-        match winner {
-            Some(winner) => self.look_up(winner),
-            None => Ok(None),
-        }
-    }
-}
-
-/// The id in the four columns alias, host, id and movable.
-fn id_text(row: &dyn Row, place: usize) -> Result<String, StoreError> {
-    Ok(reference_text(
-        &text(row, place)?,
-        &text(row, place + 1)?,
-        &text(row, place + 2)?,
-        row.get(place + 3)?,
-    ))
 }
 
 fn object_kind(own: &Named, named: &Named) -> KindObject {
@@ -573,7 +515,7 @@ fn json_of(value: &impl serde::Serialize) -> Result<String, StoreError> {
 }
 
 /// A text; bytes that are none are shown as well as can be.
-fn text(row: &dyn Row, place: usize) -> Result<Cow<'_, str>, StoreError> {
+pub(super) fn text(row: &dyn Row, place: usize) -> Result<Cow<'_, str>, StoreError> {
     Ok(match row.cell(place)? {
         Cell::Text(text) => text,
         other => other.into_text().unwrap_or_default().into(),

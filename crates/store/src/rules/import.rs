@@ -8,9 +8,9 @@ use crate::cell::cells;
 use crate::export::log_from_file;
 use crate::{StoreError, record};
 use kittiwake_model::{
-    Alias, GroupState, Identity, ImportedHistory, ImportedId, ImportedLink, ImportedObject,
-    ImportedRow, ImportedSpell, Key, LinkTable, Name, Reference, Stamp, Standing, Table, Value,
-    VanishedRelation,
+    Alias, GroupState, Identity, ImportedCalls, ImportedHistory, ImportedId, ImportedLink,
+    ImportedObject, ImportedRow, ImportedSpell, Key, LinkTable, Name, Reference, Stamp, Standing,
+    Table, Value, VanishedRelation,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,7 +19,11 @@ use std::collections::BTreeMap;
 const COUNTS: &str = "counts";
 
 impl Work<'_> {
-    pub(super) fn write_imported(&mut self, rows: &[ImportedRow]) -> Result<(), StoreError> {
+    pub(super) fn write_imported(
+        &mut self,
+        rows: &[ImportedRow],
+        calls: ImportedCalls,
+    ) -> Result<(), StoreError> {
         if rows.is_empty() {
             return Ok(());
         }
@@ -30,11 +34,11 @@ impl Work<'_> {
         for row in rows {
             match row {
                 ImportedRow::Id(id) => self.import_id(id)?,
-                ImportedRow::Object(object) => self.import_object(object)?,
+                ImportedRow::Object(object) => self.import_object(object, calls)?,
                 ImportedRow::Link(link) => self.import_link(link)?,
                 ImportedRow::VanishedRelation(relation) => self.import_vanished(relation)?,
                 ImportedRow::Spell(spell) => self.import_spell(spell)?,
-                ImportedRow::History(history) => self.import_history(history)?,
+                ImportedRow::History(history) => self.import_history(history, calls)?,
             }
         }
         self.stamp = stamp;
@@ -48,7 +52,7 @@ impl Work<'_> {
 
     // ------------------------------------------------------------------------------------- ids
 
-    fn import_id(&mut self, id: &ImportedId) -> Result<(), StoreError> {
+    pub(super) fn import_id(&mut self, id: &ImportedId) -> Result<(), StoreError> {
         self.at(id.first_seen.0);
         let of = only_id(&id.object)?;
         let (object, alias) = (&id.object, &id.alias);
@@ -78,7 +82,7 @@ impl Work<'_> {
 
     /// The object that a row means. It is made if nobody has met it; what is known of its ids
     /// stays as it is.
-    fn imported_key(&mut self, identity: &Identity) -> Result<i64, StoreError> {
+    pub(super) fn imported_key(&mut self, identity: &Identity) -> Result<i64, StoreError> {
         let id = only_id(identity)?;
         match self.imported_holder(identity, &id)? {
             Some(key) => Ok(key),
@@ -161,7 +165,11 @@ impl Work<'_> {
 
     // --------------------------------------------------------------------------------- objects
 
-    fn import_object(&mut self, object: &ImportedObject) -> Result<(), StoreError> {
+    fn import_object(
+        &mut self,
+        object: &ImportedObject,
+        calls: ImportedCalls,
+    ) -> Result<(), StoreError> {
         let table = object.table;
         let Some(newest_us) = object.groups.values().map(|group| group.newest.at_us).max() else {
             return Ok(());
@@ -185,7 +193,7 @@ impl Work<'_> {
             self.learn_table(&kind.0, &kind.1, table)?;
         }
         let last_present_us = self.last_present_us(table, key)?;
-        let groups = self.imported_groups(table, &object.groups)?;
+        let groups = self.imported_groups(table, &object.groups, calls)?;
         self.memory.familiar.forget(key);
         self.write_groups(table, key, groups)?;
         // Somebody has seen it later than we have: it was there then.
@@ -209,6 +217,7 @@ impl Work<'_> {
         &mut self,
         table: Table,
         groups: &BTreeMap<Name, GroupState>,
+        calls: ImportedCalls,
     ) -> Result<BTreeMap<Name, GroupState>, StoreError> {
         let mut imported = BTreeMap::new();
         for (name, group) in groups {
@@ -219,10 +228,10 @@ impl Work<'_> {
             }
             let older = group.older.iter();
             let state = GroupState {
-                newest: foreign(group.newest),
+                newest: kept(group.newest, calls),
                 fields,
                 older: older
-                    .map(|(field, stamp)| (field.clone(), foreign(*stamp)))
+                    .map(|(field, stamp)| (field.clone(), kept(*stamp, calls)))
                     .collect(),
             };
             imported.insert(name.clone(), state);
@@ -361,7 +370,11 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn import_history(&mut self, row: &ImportedHistory) -> Result<(), StoreError> {
+    fn import_history(
+        &mut self,
+        row: &ImportedHistory,
+        calls: ImportedCalls,
+    ) -> Result<(), StoreError> {
         let Stamp { at_us, log } = row.stamp;
         self.at(at_us);
         let key = self.imported_key(&row.object)?;
@@ -373,7 +386,7 @@ impl Work<'_> {
         let fields = fields.iter().map(|(field, value)| (&***field, value));
         let fields =
             record::fields_json(fields).map_err(|error| StoreError::invalid(error.to_string()))?;
-        let own_log = log_from_file(log);
+        let own_log = kept(row.stamp, calls).log;
         // It may be our own, come back: then it is there under its own number.
         let inserted = if &*row.group == COUNTS {
             self.execute(
@@ -401,11 +414,14 @@ impl Work<'_> {
     }
 }
 
-/// A stamp of another file, as this one keeps it.
-fn foreign(stamp: Stamp) -> Stamp {
-    Stamp {
-        log: log_from_file(stamp.log),
-        ..stamp
+/// A stamp that was read, as this store keeps it.
+fn kept(stamp: Stamp, calls: ImportedCalls) -> Stamp {
+    match calls {
+        ImportedCalls::Own => stamp,
+        ImportedCalls::Foreign => Stamp {
+            log: log_from_file(stamp.log),
+            ..stamp
+        },
     }
 }
 

@@ -6,6 +6,20 @@ use crate::StoreError;
 use crate::cell::cells;
 use kittiwake_model::{Link, LinkTable, List};
 
+/// Kind, from, to and more; says whether it was new.
+pub(crate) const INSERT_LINK: &str =
+    "INSERT INTO links(kind, from_key, to_key, at_us, first_seen_us, last_seen_us)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?5) ON CONFLICT DO NOTHING";
+/// The same, where there is one already. The earliest beginning is kept, so that the order of arrival
+/// does not matter.
+pub(crate) const WIDEN_LINK: &str = "UPDATE links SET
+       at_us = min(coalesce(at_us, ?4), coalesce(?4, at_us)),
+       first_seen_us = min(first_seen_us, ?5),
+       last_seen_us = max(last_seen_us, ?5)
+     WHERE from_key = ?2 AND kind = ?1 AND to_key = ?3
+       AND (?5 < first_seen_us OR ?5 > last_seen_us
+            OR (CAST(?4 AS BIGINT) IS NOT NULL AND (at_us IS NULL OR ?4 < at_us)))";
+
 impl<'a> Work<'a> {
     /// Writes all links of a commit; `objects` are the keys of its objects.
     pub(super) fn write_links(
@@ -141,24 +155,11 @@ impl<'a> Work<'a> {
     fn write_link(&mut self, from: i64, to: i64, link: &Link) -> Result<(), StoreError> {
         let seen_us = self.at_us();
         let began_us = link.at.map(|at| at.0);
-        let inserted = self.execute(
-            "INSERT INTO links(kind, from_key, to_key, at_us, first_seen_us, last_seen_us)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?5) ON CONFLICT DO NOTHING",
-            cells![&*link.kind, from, to, began_us, seen_us],
-        )?;
+        let cells = cells![&*link.kind, from, to, began_us, seen_us];
+        let inserted = self.execute(INSERT_LINK, cells)?;
         self.report.rows_new += inserted as u32;
         if inserted == 0 {
-            // The earliest beginning is kept, so that the order of arrival does not matter.
-            self.send(
-                "UPDATE links SET
-                   at_us = min(coalesce(at_us, ?4), coalesce(?4, at_us)),
-                   first_seen_us = min(first_seen_us, ?5),
-                   last_seen_us = max(last_seen_us, ?5)
-                 WHERE from_key = ?2 AND kind = ?1 AND to_key = ?3
-                   AND (?5 < first_seen_us OR ?5 > last_seen_us
-                        OR (CAST(?4 AS BIGINT) IS NOT NULL AND (at_us IS NULL OR ?4 < at_us)))",
-                cells![&*link.kind, from, to, began_us, seen_us],
-            )?;
+            self.send(WIDEN_LINK, cells)?;
         }
         Ok(())
     }

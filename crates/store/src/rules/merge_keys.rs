@@ -4,6 +4,7 @@
 //! part of the rows speaks of one object and a part of two.
 
 use super::brings::is_writing;
+use super::meet::{cursors_meet, outcomes_meet, sights_meet, tasks_meet};
 use super::relax::{HandOnList, Place};
 use super::work::Work;
 use crate::StoreError;
@@ -156,18 +157,9 @@ const MOVES: &[Move] = &[
            SELECT min(from_us) FROM invalid_users WHERE key = ?1 AND until_us IS NULL)",
     ),
     Both(
-        "INSERT INTO outcomes AS known(key, query, outcome, reason, at_us, log, times)
+        concat!("INSERT INTO outcomes AS known(key, query, outcome, reason, at_us, log, times)
          SELECT CAST(?2 AS BIGINT), query, outcome, reason, at_us, log, times
-         FROM outcomes WHERE key = ?1
-         ON CONFLICT (key, query) DO UPDATE SET
-           times = known.times + excluded.times,
-           outcome = CASE WHEN (excluded.at_us, excluded.log) > (known.at_us, known.log)
-                          THEN excluded.outcome ELSE known.outcome END,
-           reason = CASE WHEN (excluded.at_us, excluded.log) > (known.at_us, known.log)
-                         THEN excluded.reason ELSE known.reason END,
-           log = CASE WHEN (excluded.at_us, excluded.log) > (known.at_us, known.log)
-                      THEN excluded.log ELSE known.log END,
-           at_us = max(known.at_us, excluded.at_us)",
+         FROM outcomes WHERE key = ?1 ", outcomes_meet!()),
     ),
     Loser("DELETE FROM outcomes WHERE key = ?1"),
     Both(
@@ -176,34 +168,18 @@ const MOVES: &[Move] = &[
          ON CONFLICT (key) DO UPDATE SET depth = min(known.depth, excluded.depth)",
     ),
     Loser("DELETE FROM subjects WHERE key = ?1"),
-    // The robot that has been there more often knows more; nobody waits longer than before.
     Both(
-        "INSERT INTO frontier AS known(subject, robot, lane, visits, visited_us, due_us, state)
+        concat!("INSERT INTO frontier AS known(subject, robot, lane, visits, visited_us, due_us, state)
          SELECT CAST(?2 AS BIGINT), robot, lane, visits, visited_us, due_us, state
-         FROM frontier WHERE subject = ?1
-         ON CONFLICT (subject, robot) DO UPDATE SET
-           visited_us = max(coalesce(known.visited_us, excluded.visited_us),
-                            coalesce(excluded.visited_us, known.visited_us)),
-           state = CASE WHEN excluded.visits > known.visits THEN excluded.state ELSE known.state END,
-           lane = CASE WHEN excluded.visits > known.visits THEN excluded.lane ELSE known.lane END,
-           due_us = CASE WHEN excluded.visits > known.visits THEN excluded.due_us
-                         WHEN excluded.visits < known.visits THEN known.due_us
-                         ELSE min(known.due_us, excluded.due_us) END,
-           visits = max(known.visits, excluded.visits)",
+         FROM frontier WHERE subject = ?1 ", tasks_meet!()),
     ),
     Loser("DELETE FROM frontier WHERE subject = ?1"),
     Both(
-        "INSERT INTO cursors AS known(subject, query, walk, digest, pages, next, checkpoint, mark_next,
+        concat!("INSERT INTO cursors AS known(subject, query, walk, digest, pages, next, checkpoint, mark_next,
                                       mark, started_us, items)
          SELECT CAST(?2 AS BIGINT), query, walk, digest, pages, next, checkpoint, mark_next, mark,
                 started_us, items
-         FROM cursors WHERE subject = ?1
-         ON CONFLICT (subject, query) DO UPDATE SET
-           walk = excluded.walk, digest = excluded.digest, pages = excluded.pages,
-           next = excluded.next, checkpoint = excluded.checkpoint, mark_next = excluded.mark_next,
-           mark = excluded.mark, started_us = excluded.started_us, items = excluded.items
-         WHERE (excluded.walk, excluded.pages, excluded.started_us)
-             > (known.walk, known.pages, known.started_us)",
+         FROM cursors WHERE subject = ?1 ", cursors_meet!()),
     ),
     Loser("DELETE FROM cursors WHERE subject = ?1"),
     Both(
@@ -218,19 +194,13 @@ const MOVES: &[Move] = &[
     // The list has members that were not compared yet.
     Winner("UPDATE sweeps SET after = 0 WHERE subject = ?1"),
     Both(
-        "INSERT INTO visibility AS known(viewer, key, level, observed_us)
-         SELECT CAST(?2 AS BIGINT), key, level, observed_us FROM visibility WHERE viewer = ?1
-         ON CONFLICT (viewer, key) DO UPDATE SET level = excluded.level,
-           observed_us = excluded.observed_us
-         WHERE excluded.observed_us > known.observed_us",
+        concat!("INSERT INTO visibility AS known(viewer, key, level, observed_us)
+         SELECT CAST(?2 AS BIGINT), key, level, observed_us FROM visibility WHERE viewer = ?1 ", sights_meet!()),
     ),
     Loser("DELETE FROM visibility WHERE viewer = ?1"),
     Both(
-        "INSERT INTO visibility AS known(viewer, key, level, observed_us)
-         SELECT viewer, CAST(?2 AS BIGINT), level, observed_us FROM visibility WHERE key = ?1
-         ON CONFLICT (viewer, key) DO UPDATE SET level = excluded.level,
-           observed_us = excluded.observed_us
-         WHERE excluded.observed_us > known.observed_us",
+        concat!("INSERT INTO visibility AS known(viewer, key, level, observed_us)
+         SELECT viewer, CAST(?2 AS BIGINT), level, observed_us FROM visibility WHERE key = ?1 ", sights_meet!()),
     ),
     Loser("DELETE FROM visibility WHERE key = ?1"),
     Both("UPDATE key_merges SET winner = ?2 WHERE winner = ?1"),

@@ -18,6 +18,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Rows of which a store is told at once that it will be asked for them.
+const RESTAMPS_AT_ONCE: usize = 1_000;
+
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Times {
     /// First and last sight, by row of `ids`.
@@ -180,11 +183,27 @@ impl Work<'_> {
         for (row, (first_us, last_us)) in times.sightings {
             self.send(Held::WidenId, cells![row, first_us, last_us])?;
         }
-        for (key, restamp) in times.restamps {
-            self.write_restamp(key, &restamp)?;
-        }
+        self.write_restamps(&times.restamps)?;
         if has_earlier {
             self.send("DELETE FROM put_off", &[])?;
+        }
+        Ok(())
+    }
+
+    fn write_restamps(&self, restamps: &BTreeMap<i64, Restamp>) -> Result<(), StoreError> {
+        let mut tables: BTreeMap<Table, Vec<i64>> = BTreeMap::new();
+        for (key, restamp) in restamps {
+            tables.entry(restamp.table).or_default().push(*key);
+        }
+        for (table, keys) in tables {
+            for some in keys.chunks(RESTAMPS_AT_ONCE) {
+                self.database.expect_observed(table, some)?;
+                for key in some {
+                    if let Some(restamp) = restamps.get(key) {
+                        self.write_restamp(*key, restamp)?;
+                    }
+                }
+            }
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 /// Callers that may wait at once; more wait outside, holding their data.
 pub(crate) const WAITING_MAX: usize = 64;
 /// Rows after which a transaction takes in no more callers.
-const GROUP_ROWS_MAX: usize = 8_000;
+const GROUP_ROWS_MAX: usize = 16_000;
 /// Steps that one transaction takes along what follows from what is stored.
 const STEPS_MAX: usize = 2_000;
 /// The time without a request after which the writer catches up on what it has put off.
@@ -34,6 +34,8 @@ pub(crate) enum Request {
     Write(Batch),
     /// The most pages that a file may have.
     LimitPages(u32, oneshot::Sender<Result<(), StoreError>>),
+    /// That commits outlive a power cut.
+    SyncFully(oneshot::Sender<Result<(), StoreError>>),
     /// The most steps that one transaction may take.
     LimitSteps(usize, oneshot::Sender<Result<(), StoreError>>),
     /// That nothing is put off any longer.
@@ -108,6 +110,9 @@ impl<'k> Writer<'k> {
                     }
                     Request::LimitPages(pages, answer) => {
                         let _ = answer.send(self.keeper.limit_pages(pages));
+                    }
+                    Request::SyncFully(answer) => {
+                        let _ = answer.send(self.keeper.sync_fully());
                     }
                     Request::LimitSteps(steps, answer) => {
                         self.steps_max = steps;

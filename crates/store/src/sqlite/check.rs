@@ -1,11 +1,12 @@
 //! Looking a file over, for a person who doubts it. Nothing is changed.
 
 use super::error::refused;
-use super::ledger::LedgerFile;
+use super::ledger::{self, LedgerFile};
 use super::migrate::{self, MIGRATIONS};
 use super::open;
 use super::schema::APPLICATION_ID;
 use crate::OpenMode;
+use crate::rules::ledger::Book;
 use crate::{StoreError, StoreErrorKind};
 use kittiwake_model::{RealTime, RunEnd};
 use rusqlite::config::DbConfig;
@@ -126,9 +127,13 @@ pub fn ledger(path: &Path) -> Result<LedgerCheck, StoreError> {
 
 fn ledger_inner(path: &Path) -> Result<LedgerCheck, StoreError> {
     check_form(path)?;
-    let file = LedgerFile::open(path)?;
-    let damage = damage_of(&file.connection, "integrity_check")?;
-    let rows = if damage.is_empty() { file.rows()? } else { 0 };
+    let connection = ledger::open(path)?;
+    let damage = damage_of(&connection, "integrity_check")?;
+    let rows = if damage.is_empty() {
+        Book::new(&LedgerFile::new(&connection)).rows()?
+    } else {
+        0
+    };
     Ok(LedgerCheck { rows, damage })
 }
 
@@ -400,7 +405,7 @@ mod tests {
     async fn a_ledger_is_looked_over() {
         let (_folder, path) = place();
         assert_eq!(ledger(&path).unwrap_err().kind(), StoreErrorKind::Missing);
-        drop(crate::Ledger::open(&path).unwrap());
+        drop(crate::Ledger::open(&crate::Location::File(path.clone())).unwrap());
         let found = ledger(&path).unwrap();
         assert_eq!((found.rows, found.damage), (0, vec![]));
         std::fs::write(&path, "SQLite format 3\0 and then nothing").unwrap();

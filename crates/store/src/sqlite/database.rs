@@ -36,12 +36,6 @@ impl<'c> SqliteDatabase<'c> {
         self
     }
 
-    /// Reads where the newest ids are; whoever writes has to know it.
-    pub(super) fn load(&self) -> Result<(), StoreError> {
-        *self.places.borrow_mut() = Places::load(self.connection)?;
-        Ok(())
-    }
-
     /// Moves a stretch of the newest ids to where the others are, if there are many.
     fn move_places(&self) -> Result<(), StoreError> {
         let mut places = self.places.borrow_mut();
@@ -97,9 +91,13 @@ impl Database for SqliteDatabase<'_> {
     }
 
     fn find_ids(&self, hash: i64, each: &mut EachRow<'_>) -> Result<(), StoreError> {
-        for row in self.places.borrow().rows_of(hash) {
+        let places = self.places.borrow();
+        for row in places.rows_of(hash) {
             let mut statement = self.statements.own(Own::GetId)?;
             read(&mut statement, &[Cell::Integer(row)], each)?;
+        }
+        if !places.may_be_placed(hash) {
+            return Ok(());
         }
         let mut statement = self.statements.own(Own::FindPlaced)?;
         read(&mut statement, &[Cell::Integer(hash)], each)
@@ -113,6 +111,11 @@ impl Database for SqliteDatabase<'_> {
 }
 
 impl Keeper for SqliteDatabase<'_> {
+    fn load(&self) -> Result<(), StoreError> {
+        *self.places.borrow_mut() = Places::load(self.connection)?;
+        Ok(())
+    }
+
     fn begin(&self) -> Result<(), StoreError> {
         Ok(self.connection.execute_batch("BEGIN IMMEDIATE")?)
     }
@@ -147,10 +150,18 @@ impl Keeper for SqliteDatabase<'_> {
         }
     }
 
+    fn copied(&self) -> Result<(), StoreError> {
+        Ok(Places::move_all(self.connection)?)
+    }
+
     fn limit_pages(&self, pages: u32) -> Result<(), StoreError> {
         self.connection
             .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
         Ok(())
+    }
+
+    fn sync_fully(&self) -> Result<(), StoreError> {
+        Ok(self.connection.pragma_update(None, "synchronous", "FULL")?)
     }
 }
 

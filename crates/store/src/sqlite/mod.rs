@@ -5,10 +5,8 @@ mod checkpoint;
 pub mod control;
 mod database;
 mod error;
+mod filter;
 pub(crate) mod ledger;
-#[cfg(test)]
-mod ledger_simulation;
-pub(crate) mod ledger_thread;
 mod migrate;
 mod open;
 mod places;
@@ -22,8 +20,10 @@ mod writing;
 
 pub use crate::OpenMode;
 use crate::StoreError;
+use crate::copy::Unfinished;
+use crate::database::{Keeper, Reader};
 use crate::export::{ExportError, Exported, RowSink, Selection};
-use crate::rules::service::{self, Service, no_thread, serve, spawn};
+use crate::rules::service::{self, Service, no_thread, serve};
 use crate::rules::writer::{Request, Writer};
 use database::SqliteDatabase;
 use kittiwake_model::{Identity, Key};
@@ -39,18 +39,26 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     pub fn open(path: &Path, mode: OpenMode) -> Result<Self, StoreError> {
-        Self::open_inner(path, mode).map_err(|error| error.context(&path.display().to_string()))
+        in_context(path, || Self::open_inner(path, mode, Unfinished::Refused))
     }
 
-    fn open_inner(path: &Path, mode: OpenMode) -> Result<Self, StoreError> {
+    /// Opens a file for whoever finishes what was begun in it.
+    pub(crate) fn open_unfinished(path: &Path) -> Result<Self, StoreError> {
+        in_context(path, || {
+            Self::open_inner(path, OpenMode::Crawl, Unfinished::Accepted)
+        })
+    }
+
+    fn open_inner(path: &Path, mode: OpenMode, unfinished: Unfinished) -> Result<Self, StoreError> {
         open::check_file(path, mode)?;
         let mut service = Service::new(schema::TABLE_NAMES);
         let mut lock = None;
         if mode == OpenMode::Crawl {
             lock = Some(open::lock(path)?);
-            start_writer(path, &mut service)?;
+            start_writer(path, unfinished, &mut service)?;
         }
         let connection = open::reader(path)?;
+        unfinished.check(&SqliteDatabase::new(&connection))?;
         let questions = service.questions();
         service.spawn_reader(move || {
             service::answer(&SqliteDatabase::new(&connection), questions);
@@ -67,6 +75,12 @@ impl SqliteStore {
         self.service
             .request(|answer| Request::LimitPages(pages, answer))
             .await
+    }
+
+    /// From now on a commit waits until it would outlive a power cut. Without that, the last ones may
+    /// be missing after one, and are crawled again.
+    pub async fn sync_fully(&self) -> Result<(), StoreError> {
+        self.service.request(Request::SyncFully).await
     }
 
     /// Sets how many steps one transaction may take along what follows from what is stored. It
@@ -100,7 +114,48 @@ impl SqliteStore {
 
 serve!(SqliteStore);
 
-fn start_writer(path: &Path, service: &mut Service) -> Result<(), StoreError> {
+/// See [`crate::Location::with_reader`].
+pub(crate) fn with_reader(
+    path: &Path,
+    work: &mut dyn FnMut(&dyn Reader) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let work = || {
+        open::check_file(path, OpenMode::Read)?;
+        let connection = open::reader(path)?;
+        work(&SqliteDatabase::new(&connection))
+    };
+    in_context(path, work)
+}
+
+/// See [`crate::Location::with_keeper`].
+pub(crate) fn with_keeper(
+    path: &Path,
+    work: &mut dyn FnMut(&dyn Keeper) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let work = || {
+        open::check_file(path, OpenMode::Crawl)?;
+        let _lock = open::lock(path)?;
+        let connection = open::writer(path)?;
+        let database = SqliteDatabase::new(&connection);
+        let done = work(&database);
+        database.finish();
+        done
+    };
+    in_context(path, work)
+}
+
+fn in_context<T>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    work().map_err(|error| error.context(&path.display().to_string()))
+}
+
+fn start_writer(
+    path: &Path,
+    unfinished: Unfinished,
+    service: &mut Service,
+) -> Result<(), StoreError> {
     let connection = open::writer(path)?;
     let (checkpoints, mover) = checkpoint::pair();
     let clock = tokio::runtime::Builder::new_current_thread()
@@ -113,8 +168,9 @@ fn start_writer(path: &Path, service: &mut Service) -> Result<(), StoreError> {
     let (loaded, has_loaded) = std::sync::mpsc::sync_channel(1);
     service.spawn_writer("store-writer", move || {
         let database = SqliteDatabase::new(&connection).with_checkpoints(checkpoints);
-        let writer = database
-            .load()
+        let writer = unfinished
+            .check(&database)
+            .and_then(|()| database.load())
             .and_then(|()| Writer::load(&database, marker));
         match writer {
             Ok(writer) => {

@@ -7,6 +7,7 @@
 //! page of the table is then written once for many rows. `rules` says up to which row all have been
 //! moved; whoever opens the file reads the rows beyond it.
 
+use super::filter::{Filter, ROWS_MAX};
 use crate::numbers::NumberMap;
 use crate::{StoreError, StoreErrorKind};
 use rusqlite::{Connection, OptionalExtension as _};
@@ -67,6 +68,8 @@ pub(super) struct Places {
     /// The row that the next id gets. Counted here, because the last row may be deleted again and
     /// a number below those that have been moved must not be given out twice.
     next_row: i64,
+    /// What `id_places` may hold.
+    placed: Filter,
 }
 
 impl Places {
@@ -89,6 +92,7 @@ impl Places {
         })?;
         let mut places = Self {
             next_row: moved + 1,
+            placed: placed(connection, moved)?,
             ..Self::default()
         };
         let mut statement =
@@ -98,6 +102,30 @@ impl Places {
             places.add(row.get(0)?, row.get(1)?);
         }
         Ok(places)
+    }
+
+    /// Makes the table anew from all rows, in stretches, so that sorting takes little memory.
+    pub(super) fn move_all(connection: &Connection) -> rusqlite::Result<()> {
+        const ROWS: i64 = if cfg!(test) { 7 } else { 1 << 18 };
+        connection.execute("DELETE FROM id_places", [])?;
+        let last: i64 =
+            connection.query_row("SELECT coalesce(max(rowid), 0) FROM ids", [], |row| {
+                row.get(0)
+            })?;
+        let mut begin = 0;
+        while begin < last {
+            connection.execute(
+                "INSERT INTO id_places SELECT hash, rowid FROM ids
+                 WHERE rowid > ?1 AND rowid <= ?2 ORDER BY hash, rowid",
+                [begin, begin + ROWS],
+            )?;
+            begin += ROWS;
+        }
+        connection.execute(
+            "UPDATE rules SET value = ?2 WHERE name = ?1",
+            [Self::MOVED, &last.to_string()],
+        )?;
+        Ok(())
     }
 
     /// The row for another id.
@@ -117,6 +145,11 @@ impl Places {
         self.young.of(hash).chain(self.moving.of(hash))
     }
 
+    /// Whether the table may hold rows of a hash.
+    pub(super) fn may_be_placed(&self, hash: i64) -> bool {
+        self.placed.may_hold(hash)
+    }
+
     /// What has to be moved next, in the order of the hashes, if there are many.
     pub(super) fn next_stretch(&mut self) -> impl Iterator<Item = (i64, i64)> + use<> {
         if self.left.is_empty() && self.young.len() > YOUNG_MAX {
@@ -128,7 +161,11 @@ impl Places {
         let is_behind = self.left.len() > 2 * YOUNG_MAX;
         let stretch = if is_behind { usize::MAX } else { STRETCH };
         let begin = self.left.len().saturating_sub(stretch);
-        self.left.split_off(begin).into_iter().rev()
+        let stretch = self.left.split_off(begin);
+        for (hash, _) in &stretch {
+            self.placed.insert(*hash);
+        }
+        stretch.into_iter().rev()
     }
 
     /// The last row of those that were being moved, once all of them have been.
@@ -139,4 +176,18 @@ impl Places {
         self.moving = Rows::default();
         Some(self.moving_until)
     }
+}
+
+/// A filter of what is in the table, unless that is too much to read.
+fn placed(connection: &Connection, moved: i64) -> Result<Filter, StoreError> {
+    if moved > ROWS_MAX {
+        return Ok(Filter::default());
+    }
+    let mut filter = Filter::of_nothing();
+    let mut statement = connection.prepare("SELECT hash FROM id_places")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        filter.insert(row.get(0)?);
+    }
+    Ok(filter)
 }

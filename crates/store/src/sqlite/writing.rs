@@ -2,6 +2,7 @@
 
 use super::database::SqliteDatabase;
 use super::migrate::{MIGRATIONS, migrate};
+use crate::database::Keeper as _;
 use crate::rules::familiar::Marker;
 use crate::rules::writer::{Marked, Writer};
 use crate::{StoreError, StoreErrorKind};

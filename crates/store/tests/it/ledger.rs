@@ -1,8 +1,8 @@
-//! The ledger as processes use it: one file, several at once.
+//! The ledger as processes use it: one place, several at once. The same for a file and for a server.
 
+use crate::postgres::server;
 use kittiwake_model::{BudgetId, Grant, LimitTime, Window};
-use kittiwake_store::{Acquired, Carry, Closing, Ledger, StoreErrorKind, Want};
-use std::sync::Arc;
+use kittiwake_store::{Acquired, Carry, Closing, Ledger, Location, StoreErrorKind, Want};
 
 const WINDOW_US: i64 = 300_000_000;
 
@@ -41,15 +41,55 @@ async fn exhausted(ledger: &Ledger, number: i64, wants: Vec<Want>) -> (String, L
     }
 }
 
-fn open() -> (tempfile::TempDir, Ledger) {
-    let folder = tempfile::tempdir().unwrap();
-    let ledger = Ledger::open(&folder.path().join("state/kittiwake/budgets.db")).unwrap();
-    (folder, ledger)
+fn open(place: &Location) -> Ledger {
+    Ledger::open_unsynced(place).unwrap()
 }
 
-#[tokio::test]
-async fn a_limit_is_given_out_once() {
-    let (_folder, ledger) = open();
+fn file_in(folder: &tempfile::TempDir) -> Location {
+    Location::File(folder.path().join("state/kittiwake/budgets.db"))
+}
+
+/// Every one of these is a test of a file and one of a server.
+macro_rules! at_both {
+    ($($name:ident,)*) => {
+        mod at_a_file {
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    let folder = tempfile::tempdir().unwrap();
+                    super::$name(super::file_in(&folder)).await;
+                }
+            )*
+        }
+
+        mod at_a_server {
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    let schema = super::server::shared().schema();
+                    super::$name(super::Location::Server(schema.url.clone())).await;
+                }
+            )*
+        }
+    };
+}
+
+at_both! {
+    a_limit_is_given_out_once,
+    several_budgets_are_granted_together_or_not_at_all,
+    what_is_handed_back_is_given_out_again,
+    a_crashed_process_counts_in_the_next_window_too,
+    calls_under_way_count_in_both_windows,
+    the_servers_word_lowers_a_budget_and_raises_it_when_it_is_certain,
+    a_block_is_durable_and_never_shortened,
+    the_ledger_stays_small,
+    many_processes_share_one_limit,
+    a_wrong_window_is_refused,
+    many_processes_may_make_the_ledger_at_once,
+}
+
+async fn a_limit_is_given_out_once(place: Location) {
+    let ledger = open(&place);
     let first = granted(&ledger, 1, vec![want("ip", 1, 30, 20)]).await;
     assert_eq!((first[0].calls, first[0].window), (20, window(1)));
     let second = granted(&ledger, 1, vec![want("ip", 1, 30, 20)]).await;
@@ -60,9 +100,8 @@ async fn a_limit_is_given_out_once() {
     granted(&ledger, 1, vec![want("token", 1, 30, 20)]).await;
 }
 
-#[tokio::test]
-async fn several_budgets_are_granted_together_or_not_at_all() {
-    let (_folder, ledger) = open();
+async fn several_budgets_are_granted_together_or_not_at_all(place: Location) {
+    let ledger = open(&place);
     let both = |calls| vec![want("ip", 1, 30, calls), want("token", 1, 5, calls)];
     let grants = granted(&ledger, 1, both(4)).await;
     assert_eq!(grants.len(), 2);
@@ -75,9 +114,8 @@ async fn several_budgets_are_granted_together_or_not_at_all() {
     assert_eq!(rest[0].calls, 25, "the failed attempt has cost nothing");
 }
 
-#[tokio::test]
-async fn what_is_handed_back_is_given_out_again() {
-    let (_folder, ledger) = open();
+async fn what_is_handed_back_is_given_out_again(place: Location) {
+    let ledger = open(&place);
     let grant = granted(&ledger, 1, vec![want("ip", 1, 30, 30)])
         .await
         .remove(0);
@@ -96,14 +134,11 @@ async fn what_is_handed_back_is_given_out_again() {
     assert_eq!(again[0].calls, 12);
 }
 
-#[tokio::test]
-async fn a_crashed_process_counts_in_the_next_window_too() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("budgets.db");
-    let ledger = Ledger::open(&path).unwrap();
+async fn a_crashed_process_counts_in_the_next_window_too(place: Location) {
+    let ledger = open(&place);
     granted(&ledger, 1, vec![want("ip", 1, 30, 20)]).await;
     drop(ledger);
-    let ledger = Ledger::open(&path).unwrap();
+    let ledger = open(&place);
     let next = granted(&ledger, 2, vec![want("ip", 2, 30, 30)]).await;
     assert_eq!(next[0].calls, 10);
     let (_, until) = exhausted(&ledger, 2, vec![want("ip", 2, 30, 30)]).await;
@@ -120,9 +155,8 @@ async fn a_crashed_process_counts_in_the_next_window_too() {
     assert_eq!(later[0].calls, 30);
 }
 
-#[tokio::test]
-async fn calls_under_way_count_in_both_windows() {
-    let (_folder, ledger) = open();
+async fn calls_under_way_count_in_both_windows(place: Location) {
+    let ledger = open(&place);
     let grant = granted(&ledger, 1, vec![want("ip", 1, 30, 20)])
         .await
         .remove(0);
@@ -145,9 +179,8 @@ async fn calls_under_way_count_in_both_windows() {
     assert_eq!(next[0].calls, 27);
 }
 
-#[tokio::test]
-async fn the_servers_word_lowers_a_budget_and_raises_it_when_it_is_certain() {
-    let (_folder, ledger) = open();
+async fn the_servers_word_lowers_a_budget_and_raises_it_when_it_is_certain(place: Location) {
+    let ledger = open(&place);
     let ip = BudgetId("ip".to_owned());
     let grant = granted(&ledger, 1, vec![want("ip", 1, 100, 10)])
         .await
@@ -174,26 +207,22 @@ async fn the_servers_word_lowers_a_budget_and_raises_it_when_it_is_certain() {
     drop(grant);
 }
 
-#[tokio::test]
-async fn a_block_is_durable_and_never_shortened() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("budgets.db");
+async fn a_block_is_durable_and_never_shortened(place: Location) {
     let ip = BudgetId("ip".to_owned());
-    let ledger = Ledger::open(&path).unwrap();
+    let ledger = open(&place);
     let until = window(1).start.plus_us(5_000_000);
     ledger.block(&ip, until).await.unwrap();
     ledger.block(&ip, until.plus_us(-1_000_000)).await.unwrap();
     drop(ledger);
-    let ledger = Ledger::open(&path).unwrap();
+    let ledger = open(&place);
     let (_, told) = exhausted(&ledger, 1, vec![want("ip", 1, 30, 1)]).await;
     assert_eq!(told, until);
     let acquired = ledger.acquire(until, vec![want("ip", 1, 30, 1)]).await;
     assert!(matches!(acquired.unwrap(), Acquired::Granted(_)));
 }
 
-#[tokio::test]
-async fn the_file_stays_small() {
-    let (_folder, ledger) = open();
+async fn the_ledger_stays_small(place: Location) {
+    let ledger = open(&place);
     for number in 1..200 {
         for _ in 0..3 {
             granted(&ledger, number, vec![want("ip", number, 300, 10)]).await;
@@ -205,16 +234,13 @@ async fn the_file_stays_small() {
     assert!(counted < 20, "{counted} rows");
 }
 
-#[tokio::test]
-async fn many_processes_share_one_limit() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = Arc::new(folder.path().join("budgets.db"));
+async fn many_processes_share_one_limit(place: Location) {
     let mut holders = Vec::new();
     for _ in 0..6 {
-        let path = path.clone();
+        let place = place.clone();
         holders.push(tokio::spawn(async move {
             // Each has a connection of its own, as a process would.
-            let ledger = Ledger::open(&path).unwrap();
+            let ledger = open(&place);
             let mut calls = 0;
             for _ in 0..20 {
                 match ledger
@@ -236,14 +262,8 @@ async fn many_processes_share_one_limit() {
     assert_eq!(calls, 100);
 }
 
-#[tokio::test]
-async fn a_foreign_file_is_refused_and_a_wrong_window_too() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("notes.txt");
-    std::fs::write(&path, "not a ledger at all").unwrap();
-    let error = Ledger::open(&path).unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::NotOurs);
-    let (_folder, ledger) = open();
+async fn a_wrong_window_is_refused(place: Location) {
+    let ledger = open(&place);
     let error = ledger
         .acquire(in_window(2), vec![want("ip", 1, 30, 1)])
         .await
@@ -252,11 +272,33 @@ async fn a_foreign_file_is_refused_and_a_wrong_window_too() {
     granted(&ledger, 1, vec![want("ip", 1, 30, 1)]).await;
 }
 
+async fn many_processes_may_make_the_ledger_at_once(place: Location) {
+    let openers: Vec<_> = (0..8)
+        .map(|_| {
+            let place = place.clone();
+            std::thread::spawn(move || Ledger::open_unsynced(&place).map(drop))
+        })
+        .collect();
+    for opener in openers {
+        opener.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn a_foreign_file_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.txt");
+    std::fs::write(&path, "not a ledger at all").unwrap();
+    let error = Ledger::open(&Location::File(path)).unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::NotOurs);
+}
+
 #[cfg(unix)]
 #[test]
 fn the_folder_is_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
-    let (folder, _ledger) = open();
+    let folder = tempfile::tempdir().unwrap();
+    let _ledger = open(&file_in(&folder));
     let mode = folder
         .path()
         .join("state/kittiwake")
@@ -268,18 +310,12 @@ fn the_folder_is_for_its_owner_only() {
 }
 
 #[test]
-fn many_processes_may_make_the_ledger_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    for round in 0..10 {
-        let path = folder.path().join(format!("{round}/budgets.db"));
-        let openers: Vec<_> = (0..6)
-            .map(|_| {
-                let path = path.clone();
-                std::thread::spawn(move || Ledger::open(&path).map(drop))
-            })
-            .collect();
-        for opener in openers {
-            opener.join().unwrap().unwrap();
-        }
+fn many_processes_may_make_the_file_at_once() {
+    for _ in 0..10 {
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime.block_on(many_processes_may_make_the_ledger_at_once(file_in(&folder)));
     }
 }

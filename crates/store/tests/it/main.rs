@@ -1,8 +1,13 @@
 //! The tests of the store, one binary.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests are tests too"
+)]
 
 mod control;
+mod copy;
 mod disk_full;
 mod documentation;
 mod export;
@@ -10,6 +15,8 @@ mod files;
 mod import;
 mod kill;
 mod ledger;
+mod ledger_simulation;
+mod merge;
 mod older;
 mod postgres;
 mod round_trip;

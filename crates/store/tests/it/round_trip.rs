@@ -171,9 +171,9 @@ fn any_link() -> impl Strategy<Value = Link> {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
-    at_us: i64,
+    pub(crate) at_us: i64,
     has_log: bool,
-    objects: Vec<Object>,
+    pub(crate) objects: Vec<Object>,
     links: Vec<Link>,
     outcome: Option<OutcomeCode>,
 }
@@ -310,11 +310,8 @@ proptest! {
             let mut texts = Vec::new();
             for (name, steps, shift_us) in [("l.db", left, 0), ("r.db", right, 1_000)] {
                 let store = store(folder.path(), name);
-                for step in steps {
-                    // Two crawls do not ask in the same microsecond, and nobody who has no id but
-                    // a handle is told apart from its other holders.
-                    let at_us = step.at_us + shift_us;
-                    take(&store, Step { at_us, outcome: None, ..without_bare_handles(step) }).await;
+                for step in apart(steps, shift_us) {
+                    take(&store, step).await;
                 }
                 texts.push(lines(&store).await);
             }
@@ -330,6 +327,17 @@ proptest! {
             Ok(())
         })?;
     }
+}
+
+/// Steps of one of several crawls: two of them do not ask in the same microsecond, and nobody who has
+/// no id but a handle is told apart from its other holders.
+pub(crate) fn apart(steps: Vec<Step>, shift_us: i64) -> Vec<Step> {
+    let steps = steps.into_iter().map(|step| Step {
+        at_us: step.at_us + shift_us,
+        outcome: None,
+        ..without_bare_handles(step)
+    });
+    steps.collect()
 }
 
 fn without_bare_handles(mut step: Step) -> Step {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 /// Passes everything on between a crawl and the server, until it is to cut.
-struct Between {
+pub(super) struct Between {
     folder: tempfile::TempDir,
     /// Pieces that still come back from the server before the connection is cut.
     pieces_left: Arc<AtomicI64>,
@@ -21,10 +21,10 @@ struct Between {
 }
 
 /// Far more pieces than a test has.
-const NEVER: i64 = i64::MAX / 2;
+pub(super) const NEVER: i64 = i64::MAX / 2;
 
 impl Between {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).unwrap();
         let pieces_left = Arc::new(AtomicI64::new(NEVER));
@@ -45,14 +45,14 @@ impl Between {
         }
     }
 
-    fn url(&self, of: &str) -> String {
+    pub(super) fn url(&self, of: &str) -> String {
         let direct = shared().folder().to_string_lossy().replace('/', "%2F");
         let around = self.folder.path().to_string_lossy().replace('/', "%2F");
         of.replace(&direct, &around)
     }
 
     /// Cuts the connection that gets the piece after so many.
-    fn cut_after(&self, pieces: i64) {
+    pub(super) fn cut_after(&self, pieces: i64) {
         self.pieces_left.store(pieces, Ordering::SeqCst);
     }
 

@@ -2,8 +2,9 @@
 
 mod agreement;
 mod errors;
+mod ledger;
 mod lost;
-mod server;
+pub(crate) mod server;
 
 use kittiwake_model::{Commit, Group, Identity, Key, LogRow, Object, Outcome, OutcomeCode};
 use kittiwake_model::{Discovery, RealTime, Reference, Standing, Table, Value, WorldTime};
@@ -21,7 +22,7 @@ fn open(schema: &Schema) -> PostgresStore {
     PostgresStore::open(&schema.url, OpenMode::Crawl).unwrap()
 }
 
-fn schema() -> Schema {
+pub(crate) fn schema() -> Schema {
     server::shared().schema()
 }
 

@@ -2,13 +2,17 @@
 //!
 //! Tests run in many processes at once, and a server takes seconds to start: so all of them share
 //! one. Whoever comes first starts it; it stops, and its data go, a few seconds after the last one
-//! has ended, however that ended. Every test has a schema of its own.
+//! has ended, however that ended. Every test has a schema of its own. A test that does to its server
+//! what others would not survive has one for itself ([`own`]).
+
+#![allow(dead_code, reason = "tests of several crates use it, each its part")]
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use tokio_postgres::SimpleQueryMessage;
 
 /// The user who may do everything.
 pub(crate) const OWNER: &str = "kittiwake";
@@ -23,31 +27,61 @@ while :; do
   flock 9
   if flock --nonblock users true; then
     $2 "$3/pg_ctl" -D "$1/data" -m immediate stop
-    rm -rf "$1/data"
+    rm -rf "$1/$4"
     exit
   fi
   exec 9>&-
 done
 "#;
 
+/// What the shared server does without: nothing on it has to outlive a crash.
+const CARELESS: &str = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off";
+/// A server that keeps what it has acknowledged when it is stopped at once. The machine itself does
+/// not crash, so it need not wait for the disk.
+const CAREFUL: &str = "-c fsync=off -c synchronous_commit=on";
+
 pub(crate) struct Server {
     folder: PathBuf,
-    /// Locked for as long as this process lives.
+    /// Locked for as long as the server is wanted.
     _users: File,
 }
 
 /// The server that all tests share.
 pub(crate) fn shared() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(start)
+    SERVER.get_or_init(|| start(&server_folder(""), CARELESS, "data"))
+}
+
+/// A server that only this test has. It goes with it.
+pub(crate) fn own() -> Server {
+    start(&server_folder(&format!("-{}", unused())), CAREFUL, "")
+}
+
+/// The same, and it waits for its disk.
+pub(crate) fn durable() -> Server {
+    start(&server_folder(&format!("-{}", unused())), "", "")
+}
+
+/// A word that nobody else uses.
+fn unused() -> String {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    format!("{}_{number}", std::process::id())
+}
+
+fn server_folder(end: &str) -> PathBuf {
+    let owner = if as_user().is_empty() {
+        "self"
+    } else {
+        "postgres"
+    };
+    std::env::temp_dir().join(format!("kittiwake-test-server-{owner}{end}"))
 }
 
 impl Server {
     /// A schema that nobody else has. It is made when it is first opened.
     pub(crate) fn schema(&self) -> Schema {
-        static COUNTER: AtomicU32 = AtomicU32::new(0);
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("t_{}_{number}", std::process::id());
+        let name = format!("t_{}", unused());
         Schema {
             url: format!(
                 "{}&application_name={name}",
@@ -60,6 +94,21 @@ impl Server {
     pub(crate) fn url(&self, user: &str, database: &str, schema: &str) -> String {
         let folder = self.folder.to_string_lossy().replace('/', "%2F");
         format!("postgres://{user}@{folder}/{database}?options=-csearch_path%3D{schema}")
+    }
+
+    /// Stops the server and starts it again: `fast` ends its sessions, `immediate` is a crash.
+    pub(crate) fn restart(&self, mode: &str) {
+        run(self.pg_ctl().args(["-w", "-m", mode]).arg("restart"));
+    }
+
+    /// Stops the server for good.
+    pub(crate) fn stop(&self) {
+        run(self.pg_ctl().args(["-w", "-m", "fast"]).arg("stop"));
+    }
+
+    fn pg_ctl(&self) -> Command {
+        let pg_ctl = binaries().join("pg_ctl");
+        command(&as_user(), &pg_ctl, &self.folder.join("data"))
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -80,6 +129,31 @@ pub(crate) struct Schema {
 impl Schema {
     /// Runs statements beside the store.
     pub(crate) fn run(&self, sql: &str) {
+        self.ask(sql);
+    }
+
+    /// The names of the columns of a query, and its rows as texts.
+    pub(crate) fn select(&self, sql: &str) -> (Vec<String>, Vec<Vec<Option<String>>>) {
+        let (mut names, mut rows) = (Vec::new(), Vec::new());
+        for message in self.ask(sql) {
+            match message {
+                SimpleQueryMessage::RowDescription(columns) => {
+                    names = columns
+                        .iter()
+                        .map(|column| column.name().to_owned())
+                        .collect();
+                }
+                SimpleQueryMessage::Row(row) => {
+                    let cells = (0..row.len()).map(|place| row.get(place).map(str::to_owned));
+                    rows.push(cells.collect());
+                }
+                _ => {}
+            }
+        }
+        (names, rows)
+    }
+
+    fn ask(&self, sql: &str) -> Vec<SimpleQueryMessage> {
         let url = self
             .url
             .replace("&application_name=", "&application_name=beside_");
@@ -94,10 +168,11 @@ impl Schema {
                 let connected = tokio_postgres::connect(&url, tokio_postgres::NoTls);
                 let (client, connection) = connected.await.unwrap();
                 tokio::spawn(connection);
-                client.batch_execute(&sql).await.unwrap();
-            });
+                let answer = client.simple_query(&sql).await;
+                answer.unwrap_or_else(|error| panic!("{sql}: {error:?}"))
+            })
         });
-        work.join().unwrap();
+        work.join().unwrap()
     }
 
     /// Ends the sessions of whoever has the schema open.
@@ -118,18 +193,13 @@ impl Drop for Schema {
     }
 }
 
-fn start() -> Server {
+/// Starts the server in a folder, if it does not run; `to_remove` is what goes with it.
+fn start(folder: &Path, settings: &str, to_remove: &str) -> Server {
     let binaries = binaries();
     let as_user = as_user();
-    let owner = if as_user.is_empty() {
-        "self"
-    } else {
-        "postgres"
-    };
-    let folder = std::env::temp_dir().join(format!("kittiwake-test-server-{owner}"));
-    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::create_dir_all(folder).unwrap();
     if !as_user.is_empty() {
-        run(Command::new("chown").arg("postgres").arg(&folder));
+        run(Command::new("chown").arg("postgres").arg(folder));
     }
     let turn = File::create(folder.join("start")).unwrap();
     turn.lock().unwrap();
@@ -140,14 +210,14 @@ fn start() -> Server {
     let is_running = pg_ctl()
         .arg("status")
         .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .status()
         .unwrap();
     if !is_running.success() {
         make(&as_user, &binaries, &data);
         let options = format!(
-            "-c listen_addresses= -c unix_socket_directories={} -c fsync=off \
-             -c synchronous_commit=off -c full_page_writes=off -c max_connections=300 \
-             -c max_locks_per_transaction=256",
+            "-c listen_addresses= -c unix_socket_directories={} {settings} \
+             -c max_connections=300 -c max_locks_per_transaction=256",
             folder.display()
         );
         run(pg_ctl()
@@ -157,14 +227,15 @@ fn start() -> Server {
         // In a session of its own: it outlives this process.
         run(Command::new("setsid")
             .args(["--fork", "sh", "-c", WATCH, "watch"])
-            .arg(&folder)
+            .arg(folder)
             .arg(as_user.join(" "))
             .arg(&binaries)
+            .arg(to_remove)
             .stdin(Stdio::null())
             .stderr(Stdio::null()));
     }
     Server {
-        folder,
+        folder: folder.to_owned(),
         _users: users,
     }
 }

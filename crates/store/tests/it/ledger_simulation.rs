@@ -1,11 +1,12 @@
 //! The ledger in virtual time: processes that start, crash and stop at any moment, calls that
 //! cross the edges of windows, and a server that counts each call where it arrives.
 
-use super::ledger::LedgerFile;
-use crate::ledger::{Acquired, Carry, Closing, Want};
+use crate::postgres::server;
 use kittiwake_model::{BudgetId, Grant, LimitTime, Window};
+use kittiwake_store::{Acquired, Carry, Closing, Ledger, Location, Want};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::future::Future;
+use tokio::runtime::Runtime;
 
 /// Random numbers that a seed repeats.
 struct Seeded(u64);
@@ -81,7 +82,8 @@ impl Server {
 
 /// One process that crawls as hard as it may.
 struct Process {
-    file: LedgerFile,
+    ledger: Ledger,
+    runtime: Runtime,
     holder: String,
     /// Per limit: open grants with what is left of them.
     grants: Vec<Vec<(Grant, u32)>>,
@@ -95,9 +97,12 @@ struct Process {
 }
 
 impl Process {
-    fn new(path: &Path, number: usize, limits: usize, random: &mut Seeded) -> Self {
+    fn new(place: &Location, number: usize, limits: usize, random: &mut Seeded) -> Self {
         Self {
-            file: LedgerFile::open_unsynced(path),
+            ledger: Ledger::open_unsynced(place).unwrap(),
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .build()
+                .unwrap(),
             holder: format!("process {number}"),
             grants: vec![Vec::new(); limits],
             in_flight: Vec::new(),
@@ -106,6 +111,10 @@ impl Process {
             concurrency: 1 + random.below(16) as usize,
             begins: (i64::MIN, 0),
         }
+    }
+
+    fn wait<T, E: std::fmt::Debug>(&self, answer: impl Future<Output = Result<T, E>>) -> T {
+        self.runtime.block_on(answer).unwrap()
     }
 
     fn is_active(&mut self, window: Window, at_us: i64, random: &mut Seeded) -> bool {
@@ -140,14 +149,13 @@ impl Process {
                 .iter()
                 .filter(|call| call.sent_us < window.start.0 && call.answered_us >= window.start.0)
                 .count();
-            self.file
-                .carry(&[Carry {
-                    budget: limit.budget.clone(),
-                    window,
-                    holder: self.holder.clone(),
-                    calls: carried as u32,
-                }])
-                .unwrap();
+            let carry = Carry {
+                budget: limit.budget.clone(),
+                window,
+                holder: self.holder.clone(),
+                calls: carried as u32,
+            };
+            self.wait(self.ledger.carry(vec![carry]));
             let closings: Vec<Closing> = over
                 .iter()
                 .map(|(grant, left)| Closing {
@@ -155,7 +163,7 @@ impl Process {
                     unused: *left,
                 })
                 .collect();
-            self.file.close(&closings).unwrap();
+            self.wait(self.ledger.close(closings));
         }
     }
 
@@ -176,7 +184,7 @@ impl Process {
                 holder: self.holder.clone(),
             })
             .collect();
-        match self.file.acquire(LimitTime(at_us), &wants).unwrap() {
+        match self.wait(self.ledger.acquire(LimitTime(at_us), wants)) {
             Acquired::Granted(grants) => {
                 for (place, grant) in short.iter().zip(grants) {
                     let calls = grant.calls;
@@ -229,14 +237,12 @@ impl Process {
         }
         for (place, limit) in server.limits.iter().enumerate() {
             let unsent: u32 = self.grants[place].iter().map(|(_, left)| *left).sum();
-            self.file
-                .observe(
-                    &limit.budget,
-                    limit.window(at_us),
-                    server.used(place, at_us),
-                    unsent + self.in_flight.len() as u32,
-                )
-                .unwrap();
+            self.wait(self.ledger.observe(
+                &limit.budget,
+                limit.window(at_us),
+                server.used(place, at_us),
+                unsent + self.in_flight.len() as u32,
+            ));
         }
         self.asks_again_us = self.asks_again_us.min(at_us);
     }
@@ -252,7 +258,7 @@ impl Process {
                 unused: *left,
             })
             .collect();
-        self.file.close(&closings).unwrap();
+        self.wait(self.ledger.close(closings));
         self.grants.iter_mut().for_each(Vec::clear);
     }
 }
@@ -269,9 +275,7 @@ struct Simulation {
 
 impl Simulation {
     /// Runs it; gives the share of the first limit that was used in full windows.
-    fn run(&self, seed: u64) -> f64 {
-        let folder = tempfile::tempdir().unwrap();
-        let path: PathBuf = folder.path().join("budgets.db");
+    fn run(&self, seed: u64, place: &Location) -> f64 {
         let mut random = Seeded(seed);
         let mut server = Server {
             limits: self.limits.clone(),
@@ -286,7 +290,7 @@ impl Simulation {
         let end_us = window_us * (self.windows + 1);
         while at_us < end_us {
             if processes.len() < self.processes && (started < self.processes || random.chance(20)) {
-                processes.push(Process::new(&path, started, self.limits.len(), &mut random));
+                processes.push(Process::new(place, started, self.limits.len(), &mut random));
                 started += 1;
             }
             let mut arrivals: Vec<i64> = Vec::new();
@@ -348,42 +352,76 @@ fn limit(name: &str, calls: u32, window_us: i64) -> Limit {
     }
 }
 
+fn with_crashes(seed: u64, place: &Location, windows: i64) {
+    println!("seed {seed}");
+    let simulation = Simulation {
+        processes: 1 + (seed as usize % 4),
+        crash_one_in: Some([40, 300, 3_000][(seed as usize / 3) % 3]),
+        observes: seed.is_multiple_of(3),
+        // Up to a whole window from sent to answered.
+        latency_us: [50, 400, 4_900][seed as usize % 3],
+        limits: if seed.is_multiple_of(2) {
+            vec![limit("ip", 60, 10_000)]
+        } else {
+            vec![limit("token", 40, 10_000), limit("ip", 90, 30_000)]
+        },
+        windows,
+    };
+    simulation.run(seed, place);
+}
+
+fn without_crashes(seed: u64, observes: bool, place: &Location, windows: i64) {
+    println!("seed {seed}, observes {observes}");
+    let simulation = Simulation {
+        processes: 1 + (seed as usize % 3),
+        crash_one_in: None,
+        observes,
+        latency_us: 60,
+        limits: vec![limit("ip", 300, 100_000)],
+        windows,
+    };
+    let used = simulation.run(seed, place);
+    assert!(used >= 0.99, "only {used:.4} used");
+}
+
+/// Does something with a fresh file.
+fn at_a_file(work: impl FnOnce(&Location)) {
+    let folder = tempfile::tempdir().unwrap();
+    work(&Location::File(folder.path().join("budgets.db")));
+}
+
+/// Does something with a fresh schema.
+fn at_a_server(work: impl FnOnce(&Location)) {
+    let schema = server::shared().schema();
+    work(&Location::Server(schema.url.clone()));
+}
+
 #[test]
 fn no_window_is_ever_overdrawn_whoever_crashes() {
-    for seed in 0..24_u64 {
-        println!("seed {seed}");
-        let simulation = Simulation {
-            processes: 1 + (seed as usize % 4),
-            crash_one_in: Some([40, 300, 3_000][(seed as usize / 3) % 3]),
-            observes: seed % 3 == 0,
-            // Up to a whole window from sent to answered.
-            latency_us: [50, 400, 4_900][seed as usize % 3],
-            limits: if seed % 2 == 0 {
-                vec![limit("ip", 60, 10_000)]
-            } else {
-                vec![limit("token", 40, 10_000), limit("ip", 90, 30_000)]
-            },
-            windows: 12,
-        };
-        simulation.run(seed);
+    for seed in 0..24 {
+        at_a_file(|place| with_crashes(seed, place, 12));
     }
 }
 
 #[test]
 fn without_crashes_hardly_a_call_is_lost() {
-    for seed in 0..6_u64 {
+    for seed in 0..6 {
         for observes in [false, true] {
-            println!("seed {seed}, observes {observes}");
-            let simulation = Simulation {
-                processes: 1 + (seed as usize % 3),
-                crash_one_in: None,
-                observes,
-                latency_us: 60,
-                limits: vec![limit("ip", 300, 100_000)],
-                windows: 8,
-            };
-            let used = simulation.run(seed);
-            assert!(used >= 0.99, "only {used:.4} used");
+            at_a_file(|place| without_crashes(seed, observes, place, 8));
         }
+    }
+}
+
+#[test]
+fn no_window_of_a_server_is_ever_overdrawn_whoever_crashes() {
+    for seed in [1, 3, 4, 6, 11] {
+        at_a_server(|place| with_crashes(seed, place, 5));
+    }
+}
+
+#[test]
+fn with_a_server_hardly_a_call_is_lost_without_crashes() {
+    for (seed, observes) in [(1, true), (2, false)] {
+        at_a_server(|place| without_crashes(seed, observes, place, 3));
     }
 }
