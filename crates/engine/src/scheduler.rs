@@ -31,7 +31,7 @@ const COUNTED_MAX: usize = 1_000_000;
 
 /// Answers that may wait to be committed beside the calls that are under way; each is held in
 /// memory.
-const ANSWERS_MAX: usize = 32;
+const ANSWERS_MAX: usize = 64;
 
 /// How often budgets are shown.
 const BUDGETS_EVERY: Duration = Duration::from_millis(500);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Calls that a crawl has in flight at most.
 const CONCURRENCY: u64 = 8;
 /// Answers that may wait to be committed beside the calls that are under way.
-const ANSWERS_MAX: u64 = 32;
+const ANSWERS_MAX: u64 = 64;
 /// How long a crawl may take to use up a window.
 const WINDOW_TIME_MAX: Duration = Duration::from_mins(2);
 

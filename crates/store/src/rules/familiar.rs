@@ -8,7 +8,7 @@ use super::identity::{IdRow, hashes_of};
 use crate::numbers::NumberMap;
 use kittiwake_model::{Commit, Group, Identity, Name, Object, Stamp, Value};
 use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher as _, Hash, Hasher};
+use std::hash::{BuildHasher as _, Hash};
 use std::sync::Arc;
 
 /// Entries of one generation; there are two.
@@ -114,18 +114,21 @@ pub(crate) struct Marker {
 impl Marker {
     /// The marks of a commit's objects.
     pub(crate) fn marks(&self, commit: &Commit) -> Vec<Mark> {
+        let mut bytes = Vec::new();
         let objects = commit.objects.iter();
-        objects.map(|object| self.mark(object)).collect()
+        objects
+            .map(|object| self.mark(object, &mut bytes))
+            .collect()
     }
 
-    fn mark(&self, object: &Object) -> Mark {
+    fn mark(&self, object: &Object, bytes: &mut Vec<u8>) -> Mark {
         Mark {
             place: self.place_of(&object.identity),
             hashes: hashes_of(&object.identity),
             digest: if is_writing(object.table) || object.groups.is_empty() {
                 None
             } else {
-                self.digest_of(&object.groups)
+                self.digest_of(&object.groups, bytes)
             },
         }
     }
@@ -135,27 +138,46 @@ impl Marker {
         (first.hash_one(identity), second.hash_one(identity))
     }
 
-    fn digest_of(&self, groups: &[Group]) -> Option<u64> {
-        let mut hasher = self.states[0].build_hasher();
+    /// All values in a row, hashed at once: a keyed hash of many small pieces costs several times as
+    /// much.
+    fn digest_of(&self, groups: &[Group], bytes: &mut Vec<u8>) -> Option<u64> {
+        bytes.clear();
         for group in groups {
-            group.name.hash(&mut hasher);
-            group.fields.len().hash(&mut hasher);
+            put_text(bytes, 8, &group.name);
+            put_length(bytes, group.fields.len());
             for (field, value) in &group.fields {
-                field.hash(&mut hasher);
-                std::mem::discriminant(value).hash(&mut hasher);
+                put_text(bytes, 9, field);
                 match value {
-                    Value::Null => {}
-                    Value::Bool(flag) => flag.hash(&mut hasher),
-                    Value::Int(number) => number.hash(&mut hasher),
-                    Value::Float(number) => number.to_bits().hash(&mut hasher),
-                    Value::Text(text) | Value::Json(text) => text.hash(&mut hasher),
-                    Value::Time { at_us, clamped } => (at_us, clamped).hash(&mut hasher),
+                    Value::Null => bytes.push(0),
+                    Value::Bool(flag) => bytes.extend([1, u8::from(*flag)]),
+                    Value::Int(number) => put_number(bytes, 2, number.cast_unsigned()),
+                    Value::Float(number) => put_number(bytes, 3, number.to_bits()),
+                    Value::Text(text) => put_text(bytes, 4, text),
+                    Value::Json(text) => put_text(bytes, 5, text),
+                    Value::Time { at_us, clamped } => {
+                        put_number(bytes, 6 + u8::from(*clamped), at_us.cast_unsigned());
+                    }
                     Value::Object(_) => return None,
                 }
             }
         }
-        Some(hasher.finish())
+        Some(self.states[0].hash_one(&**bytes))
     }
+}
+
+fn put_length(bytes: &mut Vec<u8>, length: usize) {
+    bytes.extend(length.to_le_bytes());
+}
+
+fn put_number(bytes: &mut Vec<u8>, kind: u8, number: u64) {
+    bytes.push(kind);
+    bytes.extend(number.to_le_bytes());
+}
+
+fn put_text(bytes: &mut Vec<u8>, kind: u8, text: &str) {
+    bytes.push(kind);
+    put_length(bytes, text.len());
+    bytes.extend(text.as_bytes());
 }
 
 #[derive(Debug, Default)]
