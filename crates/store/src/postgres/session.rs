@@ -18,6 +18,8 @@ use tokio_postgres::{Client, Config, Connection, Error, NoTls, Row, Socket};
 pub(super) const PATIENCE: Duration = Duration::from_mins(2);
 /// How long making a connection may take.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
+/// How long it may take until a server that is connected has agreed on everything.
+const GREETING_WAIT: Duration = Duration::from_mins(1);
 const TRY_AGAIN_MIN: Duration = Duration::from_millis(100);
 const TRY_AGAIN_MAX: Duration = Duration::from_secs(5);
 /// Answers that may be outstanding.
@@ -172,6 +174,7 @@ struct Way {
     /// The user has asked for connections without encryption.
     is_disabled: bool,
     may_do_without: bool,
+    wait: Duration,
 }
 
 impl Way {
@@ -183,15 +186,28 @@ impl Way {
         if config.get_application_name().is_none() {
             config.application_name("kittiwake");
         }
+        let wait = config.get_connect_timeout().copied().unwrap_or_default();
         Ok(Self {
             connector: tls.connector(&mut config)?,
             config,
             is_disabled: tls.is_disabled(),
             may_do_without: tls.may_do_without(),
+            wait: wait.max(GREETING_WAIT),
         })
     }
 
     async fn connect(&self) -> Result<Client, StoreError> {
+        let connected = tokio::time::timeout(self.wait, self.connect_somehow()).await;
+        connected.unwrap_or_else(|_| {
+            Err(StoreError::new(
+                StoreErrorKind::Unreachable,
+                "the server takes connections and then does not answer; check that it is well, and \
+                 that host and port are right",
+            ))
+        })
+    }
+
+    async fn connect_somehow(&self) -> Result<Client, StoreError> {
         let Some(connector) = &self.connector else {
             return self.connect_plain(&self.config).await;
         };
@@ -229,4 +245,26 @@ where
         }
     });
     client
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_never_answers_is_not_waited_for_without_end() {
+        // Whoever connects is taken by the system, and by nobody else.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for mode in ["disable", "require"] {
+            let url = format!("postgres://a@127.0.0.1:{port}/d?sslmode={mode}");
+            let mut way = Way::new(super::super::parse(&url).unwrap()).unwrap();
+            assert_eq!(way.wait, GREETING_WAIT);
+            way.wait = Duration::from_millis(50);
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            let error = runtime.block_on(way.connect()).unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::Unreachable);
+            assert!(error.to_string().contains("does not answer"), "{error}");
+        }
+    }
 }

@@ -66,7 +66,9 @@ openssl x509 -req -in server.csr -CA root.pem -CAkey root.key -CAcreateserial -s
   -days 30 -extfile names -out server.pem
 openssl req -x509 -key server.key -out itself.pem -days 30 -subj "/CN=$2" \
   -addext "subjectAltName=DNS:$2"
-openssl x509 -req -in server.csr -CA root.pem -CAkey root.key -days 30 -out old.pem
+# Of version 1: newer programs have to be told, older ones do not know the word.
+openssl req -x509 -x509v1 -key server.key -out old.pem -days 30 -subj "/CN=$2" ||
+  openssl x509 -req -in server.csr -CA root.pem -CAkey root.key -days 30 -out old.pem
 chmod 600 server.key
 "#;
 

@@ -2,9 +2,13 @@
 
 use super::server::{ENCRYPTED_HOST, OWNER, Schema, Server, encrypted, encrypted_with};
 use super::{number, visit, visited};
+use kittiwake_store::copy::copy;
 use kittiwake_store::postgres::control;
 use kittiwake_store::{Ledger, Location, OpenMode, PostgresStore, Store as _};
 use kittiwake_store::{StoreError, StoreErrorKind};
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener};
+use std::ops::ControlFlow;
 
 const ELSEWHERE: &str = "elsewhere.example.org";
 
@@ -196,7 +200,6 @@ async fn a_crawl_works_over_an_encrypted_connection_as_over_any() {
         &format!("&sslmode=verify-full{root}"),
     );
     let store = PostgresStore::open(&url, OpenMode::Crawl).unwrap();
-    // Enough to go by COPY.
     let reports = store.commit((1..=500).map(visit).collect()).await.unwrap();
     assert_eq!(reports.len(), 500);
     assert!(is_encrypted(&schema));
@@ -209,6 +212,71 @@ async fn a_crawl_works_over_an_encrypted_connection_as_over_any() {
     assert!(is_encrypted(&schema));
     assert_eq!(number(&store, "SELECT count(*) FROM users").await, 501);
     assert_eq!(number(&store, "SELECT count(*) FROM query_log").await, 501);
+}
+
+#[tokio::test]
+async fn a_copy_goes_over_an_encrypted_connection_and_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| Location::File(folder.path().join(name));
+    let crawl = place("a.db").open(OpenMode::Crawl).unwrap();
+    crawl
+        .commit((1..=2_000).map(visit).collect())
+        .await
+        .unwrap();
+    drop(crawl);
+    let (_schema, url) = at(encrypted(), ENCRYPTED_HOST, "&sslmode=require");
+    let server = Location::Server(url);
+    let whole = |from: &Location, to: &Location| {
+        copy(from, to, &mut |_| ControlFlow::Continue(())).unwrap()
+    };
+    let there = whole(&place("a.db"), &server);
+    assert_eq!(whole(&server, &place("b.db")), there);
+    let back = place("b.db").open(OpenMode::Read).unwrap();
+    assert_eq!(back.summary().await.unwrap().rows["users"], 2_000);
+}
+
+/// A server that promises to encrypt and then says something else, once to each who comes.
+fn liar(then: &'static [u8]) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let mut request = [0; 8];
+            let _ = client.read_exact(&mut request);
+            let _ = client.write_all(b"S");
+            let _ = client.write_all(then);
+            // Until the client has given up, so that it hears all of this first.
+            let _ = client.shutdown(Shutdown::Write);
+            let _ = client.read_to_end(&mut Vec::new());
+        }
+    });
+    port
+}
+
+#[test]
+fn who_promises_encryption_and_lies_is_left() {
+    for (then, kind, words) in [
+        (&b""[..], StoreErrorKind::Unreachable, "cannot be reached"),
+        (
+            b"R\0\0\0\x08\0\0\0\0",
+            StoreErrorKind::Denied,
+            "do not agree",
+        ),
+        (
+            b"HTTP/1.1 400 Bad Request\r\n\r\n",
+            StoreErrorKind::Denied,
+            "do not agree",
+        ),
+    ] {
+        let port = liar(then);
+        for mode in ["require", "verify-full"] {
+            let url = format!("postgres://a:s3cret@127.0.0.1:{port}/d?sslmode={mode}");
+            let error = PostgresStore::open(&url, OpenMode::Crawl).unwrap_err();
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(words), "{error}");
+            assert!(!error.to_string().contains("s3cret"), "{error}");
+        }
+    }
 }
 
 #[test]
