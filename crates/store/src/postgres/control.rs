@@ -58,11 +58,11 @@ fn on_a_connection<T: Send>(
     url: &str,
     work: impl FnOnce(Session) -> Result<T, StoreError> + Send,
 ) -> Result<T, StoreError> {
-    let config = parse(url)?;
-    let name = shown(&config);
+    let address = parse(url)?;
+    let name = shown(&address);
     let done = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, move || {
-            Session::open(config, Duration::ZERO).and_then(work)
+            Session::open(address, Duration::ZERO).and_then(work)
         });
         match thread {
             Ok(thread) => thread.join().unwrap_or_else(|_| Err(StoreError::closed())),

@@ -53,7 +53,9 @@ INSERT INTO ledger(name, value) VALUES ('schema', 1), ('turn', 0);
 
 /// Opens the ledger and answers whoever asks.
 pub(crate) fn serve(url: &str, is_synced: bool, desk: Desk) -> Result<(), StoreError> {
-    let session = Session::open(with_options(parse(url)?), session::PATIENCE)?;
+    let mut address = parse(url)?;
+    address.config = with_options(address.config);
+    let session = Session::open(address, session::PATIENCE)?;
     check_encoding(&session)?;
     check_server(&session, is_synced)?;
     make_tables(&session)?;
@@ -261,7 +263,7 @@ mod tests {
     #[test]
     fn the_ledger_has_its_own_schema_unless_the_url_names_one() {
         let options = |url: &str| {
-            let config = with_options(parse(url).unwrap());
+            let config = with_options(parse(url).unwrap().config);
             config.get_options().unwrap().to_owned()
         };
         let own = options("postgres://h/d?options=-csynchronous_commit%3Doff");

@@ -13,6 +13,7 @@ mod migrate;
 mod pipeline;
 mod schema;
 mod session;
+mod tls;
 mod views;
 
 use crate::copy::Unfinished;
@@ -21,11 +22,10 @@ use crate::rules::service::{self, Service, serve};
 use crate::rules::writer::{Request, Writer};
 use crate::{OpenMode, StoreError, StoreErrorKind};
 use database::PostgresDatabase;
-use session::Session;
+use session::{Address, Session};
 use std::fmt::Write as _;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
-use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
 /// A crawl on a server.
@@ -47,34 +47,34 @@ impl PostgresStore {
         mode: OpenMode,
         patience: Duration,
     ) -> Result<Self, StoreError> {
-        let config = parse(url)?;
-        let opened = Self::open_inner(&config, mode, patience, Unfinished::Refused);
-        opened.map_err(|error| error.context(&shown(&config)))
+        let address = parse(url)?;
+        let opened = Self::open_inner(&address, mode, patience, Unfinished::Refused);
+        opened.map_err(|error| error.context(&shown(&address)))
     }
 
     /// Opens a place for whoever finishes what was begun there.
     pub(crate) fn open_unfinished(url: &str) -> Result<Self, StoreError> {
-        let config = parse(url)?;
+        let address = parse(url)?;
         let (mode, patience) = (OpenMode::Crawl, session::PATIENCE);
-        let opened = Self::open_inner(&config, mode, patience, Unfinished::Accepted);
-        opened.map_err(|error| error.context(&shown(&config)))
+        let opened = Self::open_inner(&address, mode, patience, Unfinished::Accepted);
+        opened.map_err(|error| error.context(&shown(&address)))
     }
 
     fn open_inner(
-        config: &Config,
+        address: &Address,
         mode: OpenMode,
         patience: Duration,
         unfinished: Unfinished,
     ) -> Result<Self, StoreError> {
         let mut service = Service::new(schema::TABLE_NAMES);
         if mode == OpenMode::Crawl {
-            start_writer(config.clone(), patience, unfinished, &mut service)?;
+            start_writer(address.clone(), patience, unfinished, &mut service)?;
         }
         let questions = service.questions();
-        let config = config.clone();
+        let address = address.clone();
         let (opened, is_open) = sync_channel(1);
         service.spawn_reader(move || {
-            let reader = open_reader(config, patience)
+            let reader = open_reader(address, patience)
                 .and_then(|reader| unfinished.check(&reader).map(|()| reader));
             if let Some(database) = told(&opened, reader) {
                 service::answer(&database, questions);
@@ -92,9 +92,9 @@ pub(crate) fn with_reader(
     url: &str,
     work: &mut dyn FnMut(&dyn Reader) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let config = parse(url)?;
-    let done = open_reader(config.clone(), session::PATIENCE).and_then(|reader| work(&reader));
-    done.map_err(|error| error.context(&shown(&config)))
+    let address = parse(url)?;
+    let done = open_reader(address.clone(), session::PATIENCE).and_then(|reader| work(&reader));
+    done.map_err(|error| error.context(&shown(&address)))
 }
 
 /// See [`crate::Location::with_keeper`].
@@ -102,13 +102,13 @@ pub(crate) fn with_keeper(
     url: &str,
     work: &mut dyn FnMut(&dyn Keeper) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let config = parse(url)?;
-    let done = open_writer(config.clone(), session::PATIENCE).and_then(|keeper| work(&keeper));
-    done.map_err(|error| error.context(&shown(&config)))
+    let address = parse(url)?;
+    let done = open_writer(address.clone(), session::PATIENCE).and_then(|keeper| work(&keeper));
+    done.map_err(|error| error.context(&shown(&address)))
 }
 
 fn start_writer(
-    config: Config,
+    address: Address,
     patience: Duration,
     unfinished: Unfinished,
     service: &mut Service,
@@ -117,7 +117,7 @@ fn start_writer(
     let marker = service.marker();
     let (opened, is_open) = sync_channel(1);
     service.spawn_writer("store-writer", move || {
-        let database = match open_writer(config, patience) {
+        let database = match open_writer(address, patience) {
             Ok(database) => database,
             Err(error) => {
                 let _ = opened.send(Err(error));
@@ -151,8 +151,8 @@ fn told<T>(
     }
 }
 
-fn open_writer(config: Config, patience: Duration) -> Result<PostgresDatabase, StoreError> {
-    let session = Session::open(config, patience)?;
+fn open_writer(address: Address, patience: Duration) -> Result<PostgresDatabase, StoreError> {
+    let session = Session::open(address, patience)?;
     check_encoding(&session)?;
     make_schema(&session)?;
     lock::take_soon(&session)?;
@@ -163,8 +163,8 @@ fn open_writer(config: Config, patience: Duration) -> Result<PostgresDatabase, S
     Ok(database)
 }
 
-fn open_reader(config: Config, patience: Duration) -> Result<PostgresDatabase, StoreError> {
-    let session = Session::open(config, patience)?;
+fn open_reader(address: Address, patience: Duration) -> Result<PostgresDatabase, StoreError> {
+    let session = Session::open(address, patience)?;
     check_encoding(&session)?;
     migrate::check_version(migrate::version_of(&session)?, OpenMode::Read)?;
     Ok(PostgresDatabase::new(session))
@@ -200,9 +200,10 @@ fn check_encoding(session: &Session) -> Result<(), StoreError> {
     ))
 }
 
-fn parse(url: &str) -> Result<Config, StoreError> {
+fn parse(url: &str) -> Result<Address, StoreError> {
+    let (rest, tls) = tls::take_wish(url)?;
     // What is wrong with it is said without the URL, which may hold a password.
-    url.parse().map_err(|error: tokio_postgres::Error| {
+    let config = rest.parse().map_err(|error: tokio_postgres::Error| {
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         StoreError::new(
             StoreErrorKind::Missing,
@@ -212,12 +213,13 @@ fn parse(url: &str) -> Result<Config, StoreError> {
                 cause.unwrap_or_else(|| error.to_string())
             ),
         )
-    })
+    })?;
+    Ok(Address { config, tls })
 }
 
 /// Whether a URL holds a password; one that cannot be read may hold one.
 pub(crate) fn has_password(url: &str) -> bool {
-    parse(url).map_or(true, |config| config.get_password().is_some())
+    parse(url).map_or(true, |address| address.config.get_password().is_some())
 }
 
 /// A URL with a password, if it names a user and has none.
@@ -241,10 +243,11 @@ pub(crate) fn with_password(url: &str, password: &str) -> String {
 
 /// A URL without its password, for people.
 pub(crate) fn shown_url(url: &str) -> String {
-    parse(url).map_or_else(|_| "postgres://…".to_owned(), |config| shown(&config))
+    parse(url).map_or_else(|_| "postgres://…".to_owned(), |address| shown(&address))
 }
 
-fn shown(config: &Config) -> String {
+fn shown(address: &Address) -> String {
+    let config = &address.config;
     let mut shown = String::from("postgres://");
     if let Some(user) = config.get_user() {
         shown.push_str(user);

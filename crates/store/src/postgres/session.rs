@@ -2,6 +2,7 @@
 
 use super::error::refused;
 use super::pipeline::Pipeline;
+use super::tls::{self, Connector, TlsWish};
 use crate::rules::service::no_thread;
 use crate::{StoreError, StoreErrorKind};
 use std::cell::RefCell;
@@ -9,12 +10,16 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
-use tokio_postgres::{Client, Config, Error, NoTls, Row};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::tls::TlsStream;
+use tokio_postgres::{Client, Config, Connection, Error, NoTls, Row, Socket};
 
 /// How long a crawl waits for a server that is away.
 pub(super) const PATIENCE: Duration = Duration::from_mins(2);
 /// How long making a connection may take.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
+/// How long it may take until a server that is connected has agreed on everything.
+const GREETING_WAIT: Duration = Duration::from_mins(1);
 const TRY_AGAIN_MIN: Duration = Duration::from_millis(100);
 const TRY_AGAIN_MAX: Duration = Duration::from_secs(5);
 /// Answers that may be outstanding.
@@ -24,9 +29,16 @@ const OUTSTANDING_MAX: usize = 4_096;
 /// index, but a plan is made when tables are empty, and kept.
 const PLAN_BY_INDEX: &str = "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan";
 
+/// What a URL says: which server, and how the connection to it is protected.
+#[derive(Debug, Clone)]
+pub(super) struct Address {
+    pub(super) config: Config,
+    pub(super) tls: TlsWish,
+}
+
 #[derive(Debug)]
 pub(super) struct Session {
-    config: Config,
+    way: Way,
     patience: Duration,
     runtime: Runtime,
     client: RefCell<Arc<Client>>,
@@ -35,14 +47,15 @@ pub(super) struct Session {
 
 impl Session {
     /// Tries once: whoever starts a crawl wants to know at once that there is no server.
-    pub(super) fn open(config: Config, patience: Duration) -> Result<Self, StoreError> {
+    pub(super) fn open(address: Address, patience: Duration) -> Result<Self, StoreError> {
+        let way = Way::new(address)?;
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| no_thread(&error))?;
-        let client = runtime.block_on(connect(&config))?;
+        let client = runtime.block_on(way.connect())?;
         Ok(Self {
-            config,
+            way,
             patience,
             runtime,
             client: RefCell::new(Arc::new(client)),
@@ -73,7 +86,7 @@ impl Session {
     /// Connects again, with patience. Nothing of what was sent before is known afterwards.
     pub(super) fn connect_again(&self) -> Result<(), StoreError> {
         self.pipeline.clear();
-        let client = self.patiently(|| self.runtime.block_on(connect(&self.config)))?;
+        let client = self.patiently(|| self.runtime.block_on(self.way.connect()))?;
         *self.client.borrow_mut() = Arc::new(client);
         Ok(())
     }
@@ -152,19 +165,106 @@ impl Session {
     }
 }
 
-async fn connect(config: &Config) -> Result<Client, StoreError> {
-    let mut config = config.clone();
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(CONNECT_WAIT);
+/// How connections to a server are made, as often as they are wanted.
+#[derive(Debug)]
+struct Way {
+    config: Config,
+    /// What encrypts, unless it is not to be.
+    connector: Option<Connector>,
+    /// The user has asked for connections without encryption.
+    is_disabled: bool,
+    may_do_without: bool,
+    wait: Duration,
+}
+
+impl Way {
+    fn new(address: Address) -> Result<Self, StoreError> {
+        let Address { mut config, tls } = address;
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_WAIT);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("kittiwake");
+        }
+        let wait = config.get_connect_timeout().copied().unwrap_or_default();
+        Ok(Self {
+            connector: tls.connector(&mut config)?,
+            config,
+            is_disabled: tls.is_disabled(),
+            may_do_without: tls.may_do_without(),
+            wait: wait.max(GREETING_WAIT),
+        })
     }
-    if config.get_application_name().is_none() {
-        config.application_name("kittiwake");
+
+    async fn connect(&self) -> Result<Client, StoreError> {
+        let connected = tokio::time::timeout(self.wait, self.connect_somehow()).await;
+        connected.unwrap_or_else(|_| {
+            Err(StoreError::new(
+                StoreErrorKind::Unreachable,
+                "the server takes connections and then does not answer; check that it is well, and \
+                 that host and port are right",
+            ))
+        })
     }
-    let (client, connection) = config.connect(NoTls).await.map_err(refused)?;
+
+    async fn connect_somehow(&self) -> Result<Client, StoreError> {
+        let Some(connector) = &self.connector else {
+            return self.connect_plain(&self.config).await;
+        };
+        let error = match self.config.connect(connector.clone()).await {
+            Ok((client, connection)) => return Ok(keep_up(client, connection)),
+            Err(error) => error,
+        };
+        if !self.may_do_without || !tls::is_for_encryption(&error) {
+            return Err(tls::refused(error));
+        }
+        let mut config = self.config.clone();
+        config.ssl_mode(SslMode::Disable);
+        // What went wrong first says more.
+        let plain = self.connect_plain(&config).await;
+        plain.map_err(|_| tls::refused(error))
+    }
+
+    async fn connect_plain(&self, config: &Config) -> Result<Client, StoreError> {
+        match config.connect(NoTls).await {
+            Ok((client, connection)) => Ok(keep_up(client, connection)),
+            Err(error) if self.is_disabled => Err(tls::refused_plain(error)),
+            Err(error) => Err(refused(error)),
+        }
+    }
+}
+
+/// Serves a connection for as long as it lasts.
+fn keep_up<S>(client: Client, connection: Connection<Socket, S>) -> Client
+where
+    S: TlsStream + Unpin + Send + 'static,
+{
     tokio::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "the connection to the server has ended");
         }
     });
-    Ok(client)
+    client
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_never_answers_is_not_waited_for_without_end() {
+        // Whoever connects is taken by the system, and by nobody else.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for mode in ["disable", "require"] {
+            let url = format!("postgres://a@127.0.0.1:{port}/d?sslmode={mode}");
+            let mut way = Way::new(super::super::parse(&url).unwrap()).unwrap();
+            assert_eq!(way.wait, GREETING_WAIT);
+            way.wait = Duration::from_millis(50);
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            let error = runtime.block_on(way.connect()).unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::Unreachable);
+            assert!(error.to_string().contains("does not answer"), "{error}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Connections that are lost: the crawl goes on, and nothing is lost or doubled with them.
 
-use super::server::shared;
+use super::server::{OWNER, own, shared};
 use super::{number, open, schema, told, visit, visited};
 use kittiwake_store::{OpenMode, PostgresStore, Store as _, StoreErrorKind};
 use std::io::{Read, Write};
@@ -172,6 +172,19 @@ async fn a_server_that_stays_away_stops_the_crawl_and_loses_nothing() {
     );
     visited(&store, 2).await;
     assert_eq!(number(&store, "SELECT count(*) FROM users").await, 2);
+}
+
+#[tokio::test]
+async fn a_server_that_is_stopped_for_good_ends_the_crawl_with_advice() {
+    let server = own();
+    let url = server.url(OWNER, "postgres", "crawl");
+    let patience = Duration::from_millis(300);
+    let store = PostgresStore::open_patiently(&url, OpenMode::Crawl, patience).unwrap();
+    visited(&store, 1).await;
+    server.stop();
+    let error = store.commit(vec![visit(2)]).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
+    assert!(error.to_string().contains("check that it runs"), "{error}");
 }
 
 #[tokio::test]

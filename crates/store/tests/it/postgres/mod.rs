@@ -5,6 +5,7 @@ mod errors;
 mod ledger;
 mod lost;
 pub(crate) mod server;
+mod tls;
 
 use kittiwake_model::{Commit, Group, Identity, Key, LogRow, Object, Outcome, OutcomeCode};
 use kittiwake_model::{Discovery, RealTime, Reference, Standing, Table, Value, WorldTime};

@@ -40,8 +40,41 @@ const CARELESS: &str = "-c fsync=off -c synchronous_commit=off -c full_page_writ
 /// not crash, so it need not wait for the disk.
 const CAREFUL: &str = "-c fsync=off -c synchronous_commit=on";
 
+/// The host that the certificate of [`encrypted`] is for.
+pub(crate) const ENCRYPTED_HOST: &str = "db.example.org";
+
+/// Who may come to [`encrypted`]: only `plainly` without encryption, and nobody else.
+const ENCRYPTED_RULES: &str = "local all all trust
+hostnossl all plainly all trust
+hostssl all plainly all reject
+hostssl all with_password all scram-sha-256
+hostssl all all all trust
+";
+
+/// Makes two roots, and certificates of the server: one that the first root has signed, with another
+/// hash than most, one that signs itself, and one as old recipes make it.
+const CERTIFICATES: &str = r#"
+set -e
+cd "$1"
+key="-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+for root in root other; do
+  openssl req -x509 $key -keyout $root.key -out $root.pem -days 30 -subj "/CN=$root"
+done
+openssl req $key -keyout server.key -out server.csr -subj "/CN=$2"
+echo "subjectAltName=DNS:$2" > names
+openssl x509 -req -in server.csr -CA root.pem -CAkey root.key -CAcreateserial -sha384 \
+  -days 30 -extfile names -out server.pem
+openssl req -x509 -key server.key -out itself.pem -days 30 -subj "/CN=$2" \
+  -addext "subjectAltName=DNS:$2"
+# Of version 1: newer programs have to be told, older ones do not know the word.
+openssl req -x509 -x509v1 -key server.key -out old.pem -days 30 -subj "/CN=$2" ||
+  openssl x509 -req -in server.csr -CA root.pem -CAkey root.key -days 30 -out old.pem
+chmod 600 server.key
+"#;
+
 pub(crate) struct Server {
     folder: PathBuf,
+    port: u16,
     /// Locked for as long as the server is wanted.
     _users: File,
 }
@@ -49,17 +82,63 @@ pub(crate) struct Server {
 /// The server that all tests share.
 pub(crate) fn shared() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| start(&server_folder(""), CARELESS, "data"))
+    SERVER.get_or_init(|| start(&server_folder(""), &|_| CARELESS.to_owned(), "data"))
+}
+
+/// A server that all tests share and that wants connections from afar to be encrypted. Its
+/// certificates are in its folder of data.
+pub(crate) fn encrypted() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| start(&server_folder("-encrypted"), &encrypt("server.pem"), "data"))
+}
+
+/// The same for one test, with another of the certificates.
+pub(crate) fn encrypted_with(certificate: &'static str) -> Server {
+    let folder = server_folder(&format!("-{}", unused()));
+    start(&folder, &encrypt(certificate), "")
+}
+
+/// Makes what a server needs to encrypt with one of its certificates; gives its settings.
+fn encrypt(certificate: &'static str) -> impl Fn(&Path) -> String {
+    move |data| {
+        let script = data.join("certificates.sh");
+        std::fs::write(&script, CERTIFICATES).unwrap();
+        let mut make = as_server(&as_user(), Path::new("sh"));
+        make.arg(&script).arg(data).arg(ENCRYPTED_HOST);
+        run(make.stderr(Stdio::null()));
+        let rules = data.join("encrypted_hba.conf");
+        std::fs::write(&rules, ENCRYPTED_RULES).unwrap();
+        format!(
+            "{CARELESS} -c listen_addresses=127.0.0.1 -c port={} -c ssl=on -c ssl_cert_file={certificate} \
+             -c ssl_key_file=server.key -c hba_file={}",
+            free_port(),
+            rules.display()
+        )
+    }
+}
+
+/// A port that nobody listens on just now.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
 }
 
 /// A server that only this test has. It goes with it.
 pub(crate) fn own() -> Server {
-    start(&server_folder(&format!("-{}", unused())), CAREFUL, "")
+    start(
+        &server_folder(&format!("-{}", unused())),
+        &|_| CAREFUL.to_owned(),
+        "",
+    )
 }
 
 /// The same, and it waits for its disk.
 pub(crate) fn durable() -> Server {
-    start(&server_folder(&format!("-{}", unused())), "", "")
+    start(
+        &server_folder(&format!("-{}", unused())),
+        &|_| String::new(),
+        "",
+    )
 }
 
 /// A word that nobody else uses.
@@ -93,12 +172,45 @@ impl Server {
 
     pub(crate) fn url(&self, user: &str, database: &str, schema: &str) -> String {
         let folder = self.folder.to_string_lossy().replace('/', "%2F");
-        format!("postgres://{user}@{folder}/{database}?options=-csearch_path%3D{schema}")
+        let port = self.port;
+        format!("postgres://{user}@{folder}:{port}/{database}?options=-csearch_path%3D{schema}")
+    }
+
+    /// The URL of a schema as others on the network see it: `host` is what they call the server.
+    pub(crate) fn url_from_afar(&self, user: &str, host: &str, schema: &Schema) -> String {
+        format!(
+            "postgres://{user}@{host}:{}/postgres?hostaddr=127.0.0.1&options=-csearch_path%3D{name}\
+             &application_name={name}",
+            self.port,
+            name = schema.name
+        )
+    }
+
+    /// One of the files that were made with the server, as a URL names it.
+    pub(crate) fn file(&self, name: &str) -> String {
+        let path = self.folder.join("data").join(name);
+        path.to_string_lossy().replace('/', "%2F")
     }
 
     /// Stops the server and starts it again: `fast` ends its sessions, `immediate` is a crash.
     pub(crate) fn restart(&self, mode: &str) {
         run(self.pg_ctl().args(["-w", "-m", mode]).arg("restart"));
+    }
+
+    /// From now on the server encrypts no connection.
+    pub(crate) fn turn_encryption_off(&self) {
+        // What is said on the command line cannot be changed by a setting, so it is said again.
+        let options = format!(
+            "-c listen_addresses=127.0.0.1 -c port={} -c unix_socket_directories={} -c ssl=off \
+             -c hba_file={}",
+            self.port,
+            self.folder.display(),
+            self.folder.join("data/encrypted_hba.conf").display()
+        );
+        run(self
+            .pg_ctl()
+            .args(["-w", "-m", "fast", "-o", &options])
+            .arg("restart"));
     }
 
     /// Stops the server for good.
@@ -116,7 +228,7 @@ impl Server {
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
-        self.folder.join(".s.PGSQL.5432")
+        self.folder.join(format!(".s.PGSQL.{}", self.port))
     }
 }
 
@@ -194,7 +306,7 @@ impl Drop for Schema {
 }
 
 /// Starts the server in a folder, if it does not run; `to_remove` is what goes with it.
-fn start(folder: &Path, settings: &str, to_remove: &str) -> Server {
+fn start(folder: &Path, settings: &dyn Fn(&Path) -> String, to_remove: &str) -> Server {
     let binaries = binaries();
     let as_user = as_user();
     std::fs::create_dir_all(folder).unwrap();
@@ -215,15 +327,21 @@ fn start(folder: &Path, settings: &str, to_remove: &str) -> Server {
         .unwrap();
     if !is_running.success() {
         make(&as_user, &binaries, &data);
-        let options = format!(
-            "-c listen_addresses= -c unix_socket_directories={} {settings} \
-             -c max_connections=300 -c max_locks_per_transaction=256",
-            folder.display()
-        );
-        run(pg_ctl()
-            .args(["-w", "-l"])
-            .arg(data.join("log"))
-            .args(["-o", &options, "start"]));
+        // Somebody else may have taken the port by now; then there is another one.
+        let has_started = (0..5).any(|_| {
+            let options = format!(
+                "-c listen_addresses= -c unix_socket_directories={} {} \
+                 -c max_connections=300 -c max_locks_per_transaction=256",
+                folder.display(),
+                settings(&data)
+            );
+            let log = data.join("log");
+            let mut start = pg_ctl();
+            start.args(["-w", "-l"]).arg(log);
+            start.args(["-o", &options, "start"]).stdout(Stdio::null());
+            start.status().unwrap().success()
+        });
+        assert!(has_started, "no server in {}", folder.display());
         // In a session of its own: it outlives this process.
         run(Command::new("setsid")
             .args(["--fork", "sh", "-c", WATCH, "watch"])
@@ -236,8 +354,15 @@ fn start(folder: &Path, settings: &str, to_remove: &str) -> Server {
     }
     Server {
         folder: folder.to_owned(),
+        port: port_of(&data),
         _users: users,
     }
+}
+
+/// The port that a server writes down when it starts.
+fn port_of(data: &Path) -> u16 {
+    let written = std::fs::read_to_string(data.join("postmaster.pid")).unwrap();
+    written.lines().nth(3).unwrap().trim().parse().unwrap()
 }
 
 /// A cluster whose texts have an order of people, not of bytes: the store must not depend on it.
@@ -297,6 +422,13 @@ fn as_user() -> Vec<&'static str> {
 }
 
 fn command(as_user: &[&str], program: &Path, data: &Path) -> Command {
+    let mut command = as_server(as_user, program);
+    command.arg("-D").arg(data);
+    command
+}
+
+/// A program that runs as the server's user.
+fn as_server(as_user: &[&str], program: &Path) -> Command {
     let mut command = match as_user {
         [first, rest @ ..] => {
             let mut command = Command::new(first);
@@ -306,7 +438,7 @@ fn command(as_user: &[&str], program: &Path, data: &Path) -> Command {
         [] => Command::new(program),
     };
     // Wherever the test runs, the server's user may not look into that folder.
-    command.current_dir("/").arg("-D").arg(data);
+    command.current_dir("/");
     command
 }
 
