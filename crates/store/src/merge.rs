@@ -116,18 +116,20 @@ fn fits(crawl: &Location, run: &RunRecord, before: &RunRecord) -> Result<(), Sto
 }
 
 fn join_state(crawl: &Location, into: &Location, walks: Walks) -> Result<Offsets, StoreError> {
-    let mut offsets = None;
+    let mut joined = Ok(None);
     crawl.with_reader(&mut |source| {
         Unfinished::Refused.check(source)?;
         source.begin_view()?;
-        let joined = into.with_keeper(&mut |target| {
+        let mut offsets = None;
+        let done = into.with_keeper(&mut |target| {
             offsets = Some(join(source, target, walks)?);
             Ok(())
         });
+        joined = done.map(|()| offsets);
         source.end_view();
-        joined
+        Ok(())
     })?;
-    offsets.ok_or_else(StoreError::closed)
+    joined?.ok_or_else(StoreError::closed)
 }
 
 /// Everything that the other crawl has found, merged by what was seen when.

@@ -86,18 +86,20 @@ pub(crate) fn bring(
     progress: &mut CopyProgress<'_>,
 ) -> Result<CopyReport, StoreError> {
     let mut report = CopyReport::default();
+    // What goes wrong at the other place is told as that place's.
+    let mut brought = Ok(());
     from.with_reader(&mut |source| {
         Unfinished::Refused.check(source)?;
         source.begin_view()?;
-        let brought = to.with_keeper(&mut |target| {
+        brought = to.with_keeper(&mut |target| {
             report = write(source, target, task, progress)?;
             // Read back through another connection: what counts is what others will see.
             to.with_reader(&mut |copied| compare(copied, &report, progress))
         });
         source.end_view();
-        brought
+        Ok(())
     })?;
-    Ok(report)
+    brought.map(|()| report)
 }
 
 /// Takes the mark away: from now on it is a crawl like any other.
