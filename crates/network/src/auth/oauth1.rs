@@ -176,27 +176,29 @@ mod tests {
         }
     }
 
+    /// The parameters of the published example.
+    const PUBLISHED: [(&str, &str); 7] = [
+        (
+            "status",
+            "Hello Ladies + Gentlemen, a signed OAuth request!",
+        ),
+        ("oauth_consumer_key", "xvz1evFS4wEEPTGEFPHBog"),
+        ("oauth_nonce", "kYjzVBB8Y0ZFabxSWbWovY3uYSQ2pTgmZeNu2VS4cg"),
+        ("oauth_signature_method", "HMAC-SHA1"),
+        ("oauth_timestamp", "1318622958"),
+        (
+            "oauth_token",
+            "370773112-GmHxMAgYyLbNEtIKZeRNFsMKPR9EyMZeS9weJAEb",
+        ),
+        ("oauth_version", "1.0"),
+    ];
+
     /// X's documentation, "Creating a signature": a post with a form.
     #[test]
     fn the_published_example_of_a_post_is_signed() {
         let url = Url::parse("https://api.x.com/1.1/statuses/update.json?include_entities=true");
-        let protocol = [
-            (
-                "status",
-                "Hello Ladies + Gentlemen, a signed OAuth request!",
-            ),
-            ("oauth_consumer_key", "xvz1evFS4wEEPTGEFPHBog"),
-            ("oauth_nonce", "kYjzVBB8Y0ZFabxSWbWovY3uYSQ2pTgmZeNu2VS4cg"),
-            ("oauth_signature_method", "HMAC-SHA1"),
-            ("oauth_timestamp", "1318622958"),
-            (
-                "oauth_token",
-                "370773112-GmHxMAgYyLbNEtIKZeRNFsMKPR9EyMZeS9weJAEb",
-            ),
-            ("oauth_version", "1.0"),
-        ];
         let keys = published_keys();
-        let base = signature_base("post", &url.unwrap(), &protocol);
+        let base = signature_base("post", &url.unwrap(), &PUBLISHED);
         let signature = sign(&keys.consumer_secret, &keys.token_secret, &base);
         assert_eq!(signature, "Ls93hJiZbQ3akF3HF3x1Bz8/zU4=");
     }
@@ -205,23 +207,8 @@ mod tests {
     fn the_older_address_gives_the_older_published_signature() {
         let url =
             Url::parse("https://api.twitter.com/1.1/statuses/update.json?include_entities=true");
-        let protocol = [
-            (
-                "status",
-                "Hello Ladies + Gentlemen, a signed OAuth request!",
-            ),
-            ("oauth_consumer_key", "xvz1evFS4wEEPTGEFPHBog"),
-            ("oauth_nonce", "kYjzVBB8Y0ZFabxSWbWovY3uYSQ2pTgmZeNu2VS4cg"),
-            ("oauth_signature_method", "HMAC-SHA1"),
-            ("oauth_timestamp", "1318622958"),
-            (
-                "oauth_token",
-                "370773112-GmHxMAgYyLbNEtIKZeRNFsMKPR9EyMZeS9weJAEb",
-            ),
-            ("oauth_version", "1.0"),
-        ];
         let keys = published_keys();
-        let base = signature_base("POST", &url.unwrap(), &protocol);
+        let base = signature_base("POST", &url.unwrap(), &PUBLISHED);
         let signature = sign(&keys.consumer_secret, &keys.token_secret, &base);
         assert_eq!(signature, "hCtSmYh+iHYCEqBWrE7C7hYmtUk=");
     }
