@@ -157,6 +157,10 @@ pub(crate) struct CrawlArguments {
     #[arg(long, value_enum, default_value_t = LimitsChoice::Keep)]
     pub limits: LimitsChoice,
 
+    /// How what a window of a limit allows is spent.
+    #[arg(long, value_enum, default_value_t = PaceChoice::Even)]
+    pub pace: PaceChoice,
+
     /// The share of every allowance to leave unused [default: 10%, and 0% on loopback].
     #[arg(long, value_name = "SHARE", value_parser = duration::parse_share)]
     pub reserve: Option<f64>,
@@ -225,6 +229,15 @@ pub(crate) enum FollowChoice {
     Followers,
     Both,
     None,
+}
+
+/// How what a window allows is spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PaceChoice {
+    /// Spread over the window; windows longer than an hour only in a crawl that goes on for ever.
+    Even,
+    /// As quickly as possible, then wait for the next window.
+    Burst,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

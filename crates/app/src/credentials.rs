@@ -99,8 +99,11 @@ fn of_environment(place: &Place) -> Result<Option<Credential>, Failure> {
 
 fn fixed(place: &Place, method: Option<&LoginMethod>, token: String) -> Credential {
     let token = Secret::new(token);
+    let fingerprint = fingerprint(&token);
     Credential {
-        fingerprint: fingerprint(&token),
+        account: fingerprint.clone(),
+        application: fingerprint.clone(),
+        fingerprint,
         sending: method.map_or(Sending::Bearer, |method| method.sending.clone()),
         origins: origins(&place.base, method),
         keeper: Arc::new(FixedKeeper::new(
@@ -169,6 +172,8 @@ pub(crate) fn of_vault(
     });
     Ok(Credential {
         fingerprint: stored.fingerprint.clone(),
+        account: stored.fingerprint.clone(),
+        application: stored.fingerprint.clone(),
         sending: method.sending.clone(),
         origins: origins.collect(),
         keeper: Arc::new(keeper::VaultKeeper::new(

@@ -1,6 +1,7 @@
 //! What is shown while a crawl runs, as lines of text. Pure: the terminal is in `console.rs`.
 
 use kittiwake_engine::{Clock, Snapshot};
+use kittiwake_model::{MONEY_SCALE, Unit};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -70,6 +71,14 @@ fn summary(shown: &Snapshot, elapsed: Duration) -> String {
     )
 }
 
+/// Units as people read them: plain numbers, or money.
+pub(crate) fn amount(units: u64, unit: &Unit) -> String {
+    match unit {
+        Unit::Calls | Unit::Points => units.to_string(),
+        Unit::Money(currency) => format!("{:.2} {currency}", units as f64 / MONEY_SCALE as f64),
+    }
+}
+
 /// Quotas, pauses and waits.
 fn notes(shown: &Snapshot, clock: &Clock) -> Vec<String> {
     let mut notes = Vec::new();
@@ -78,13 +87,12 @@ fn notes(shown: &Snapshot, clock: &Clock) -> Vec<String> {
             .budgets
             .iter()
             .map(|budget| {
-                format!(
-                    "{} {} of {} (resets in {})",
-                    budget.budget,
-                    budget.limit.saturating_sub(budget.sent),
-                    budget.limit,
-                    clock_text(clock.until_limit(budget.resets)),
-                )
+                let left = amount(budget.left, &budget.unit);
+                let of = amount(budget.limit, &budget.unit);
+                let resets = budget.resets.map_or_else(String::new, |resets| {
+                    format!(" (resets in {})", clock_text(clock.until_limit(resets)))
+                });
+                format!("{} {left} of {of}{resets}", budget.budget)
             })
             .collect();
         notes.push(format!("quota left: {}", budgets.join(", ")));
@@ -161,9 +169,12 @@ mod tests {
             robots: BTreeMap::from([("statuses".into(), robot)]),
             budgets: vec![BudgetProgress {
                 budget: "ip".into(),
-                sent: 50,
+                id: BudgetId("mastodon/ip@example.org:443#this-address".into()),
+                unit: Unit::Calls,
+                left: 250,
                 limit: 300,
-                resets: LimitTime(200_000_000),
+                resets: Some(LimitTime(200_000_000)),
+                shut_until: None,
             }],
             paused: vec!["likes".into()],
             until_idle: true,

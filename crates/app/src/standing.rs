@@ -60,36 +60,39 @@ pub(crate) fn run_json(run: &RunDetail) -> Value {
 
 /// One budget of the ledger.
 pub(crate) fn budget(usage: &BudgetUsage, now: LimitTime) -> String {
-    let limit = usage
-        .limit
-        .map_or_else(|| "?".to_owned(), |limit| limit.to_string());
-    let resets_us = usage
-        .window
-        .end
-        .micros()
-        .saturating_sub(now.micros())
-        .max(0);
-    format!(
-        "budget {}: {} of {limit} used, resets in {}\n",
+    let until = |then: LimitTime| {
+        let wait_us = then.micros().saturating_sub(now.micros()).max(0);
+        clock_text(Duration::from_micros(wait_us.unsigned_abs()))
+    };
+    let mut text = format!(
+        "budget {}: {} of {} used, {} left",
         usage.budget.0,
-        spent(usage),
-        clock_text(Duration::from_micros(resets_us.unsigned_abs())),
-    )
-}
-
-fn spent(usage: &BudgetUsage) -> u64 {
-    [usage.granted, usage.carried, usage.foreign]
-        .map(u64::from)
-        .iter()
-        .sum()
+        usage.used,
+        usage.limit,
+        usage.limit.saturating_sub(usage.used),
+    );
+    if usage.foreign > 0 {
+        let _ = write!(text, ", {} of them by others", usage.foreign);
+    }
+    if let Some(resets) = usage.resets {
+        let _ = write!(text, ", resets in {}", until(resets));
+    }
+    if let Some(blocked) = usage.blocked_until {
+        let _ = write!(text, "; shut by the server for {}", until(blocked));
+    }
+    text.push('\n');
+    text
 }
 
 pub(crate) fn budget_json(usage: &BudgetUsage) -> Value {
     json!({
         "budget": usage.budget.0,
-        "used": spent(usage),
+        "used": usage.used,
+        "left": usage.limit.saturating_sub(usage.used),
+        "by_others": usage.foreign,
         "limit": usage.limit,
-        "resets_us": usage.window.end.micros(),
+        "resets_us": usage.resets.map(LimitTime::micros),
+        "shut_until_us": usage.blocked_until.map(LimitTime::micros),
     })
 }
 

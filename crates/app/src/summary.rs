@@ -1,5 +1,6 @@
 //! Summaries: for people as a table, for machines as JSON (docs/summary.md).
 
+use crate::progress::amount;
 use kittiwake_engine::{CrawlReport, End};
 use kittiwake_store::{Location, Summary};
 use serde_json::{Map, Value, json};
@@ -37,6 +38,8 @@ pub(crate) fn crawled(file: &Location, report: &CrawlReport, seconds: f64) -> Va
             .map(|budget| {
                 let spent = json!({
                     "calls": budget.calls,
+                    "units": budget.units,
+                    "unit": budget.unit,
                     "limit": budget.limit,
                     "window_seconds": budget.window_seconds,
                     "windows": budget.windows,
@@ -140,11 +143,12 @@ pub(crate) fn ending(report: &CrawlReport, seconds: f64) -> String {
     for budget in &report.budgets {
         let _ = writeln!(
             text,
-            "allowance {:<14} {} calls of {} per {:.0} s ({:.1} % used)",
+            "allowance {:<14} {} of {} per {:.0} s in {} calls ({:.1} % used)",
             budget.budget,
-            budget.calls,
-            budget.limit,
+            amount(budget.units, &budget.unit),
+            amount(budget.limit, &budget.unit),
             budget.window_seconds,
+            budget.calls,
             budget.share() * 100.0,
         );
     }

@@ -16,6 +16,11 @@ use url::{Origin, Url};
 pub struct Credential {
     /// Tells nothing of the secrets; stands in the ledger and in the query log.
     pub fingerprint: String,
+    /// Whose it is, as far as limits are concerned: the same for all credentials of one account.
+    /// Where that is not known, the fingerprint.
+    pub account: String,
+    /// The application that it was issued to, or the fingerprint.
+    pub application: String,
     pub sending: Sending,
     /// The origins it was issued for. It is sent to no other.
     pub origins: Vec<Origin>,

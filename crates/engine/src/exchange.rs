@@ -2,14 +2,15 @@
 
 use crate::crashpoint::CrashPoint;
 use crate::credential::{Held, Refusal, Standing, redact, redact_raw};
-use crate::permits::{Permit, Purse, Taken};
+use crate::permits::{Answered, Permit, Purse, Taken};
 use crate::settings::{CrawlSettings, Parts};
 use crate::settle::UNTOLD_WAIT_US;
 use crate::walk::Step;
 use crate::work::Work;
 use crate::{Clock, CrashHook, EngineError};
 use kittiwake_fetch::{
-    FetchError, FetchErrorKind, Fetcher, HostTrust, Method, Request, Response, retry_after,
+    FetchError, FetchErrorKind, Fetcher, HostTrust, Method, Request, Response, http_date_us,
+    retry_after,
 };
 use kittiwake_frontier::{Policy, Shared};
 use kittiwake_model::outcome::Consequence;
@@ -201,12 +202,15 @@ pub(crate) async fn exchange(
 
 impl Shop {
     pub(crate) fn new(settings: CrawlSettings, parts: Parts, expansion: Expansion) -> Self {
-        let purse = Purse::new(
+        let mut purse = Purse::new(
             parts.ledger,
             parts.clock.clone(),
             parts.node.clone(),
             settings.limits,
         );
+        if !settings.rounds.end() {
+            purse.go_on_for_ever();
+        }
         Self {
             settings,
             store: parts.store,
@@ -246,11 +250,32 @@ impl Shop {
             let answered = self.clock.real();
             // Another host's word is no word on the limits of ours.
             let home = url.origin() == self.settings.base.origin();
-            let reports = match &fetched {
-                Fetched::Response(response) if home => self.limit_reports(work, response)?,
-                _ => Vec::new(),
+            let (reports, date) = match &fetched {
+                Fetched::Response(response) if home => {
+                    (self.limit_reports(work, response), self.date_of(response))
+                }
+                _ => (Vec::new(), None),
             };
-            self.purse.lock().await.settle(permit, &reports).await?;
+            let begun = Instant::now();
+            let reading = match &fetched {
+                Fetched::Response(response) if redirect(response).is_none() => {
+                    Some(self.read(work, &url, response)?)
+                }
+                _ => None,
+            };
+            let seed_us = begun.elapsed().as_micros() as u32;
+            // What is paid by the item is paid for what came.
+            let items = match &fetched {
+                Fetched::Response(_) => Some(reading.as_ref().map_or(0, |it| u64::from(it.items))),
+                Fetched::Locked(_) => Some(0),
+                Fetched::Failed(_) => None,
+            };
+            let said = Answered {
+                items,
+                reports: &reports,
+                date,
+            };
+            self.purse.lock().await.settle(permit, said).await?;
             let heard = |reading, status, bytes| Heard {
                 reading,
                 status,
@@ -287,10 +312,9 @@ impl Shop {
             };
             let status = response.status;
             let bytes = response.body.len() as u64;
-            let Some(location) = redirect(&response) else {
-                let begun = Instant::now();
-                let mut heard = heard(self.read(work, &url, &response)?, Some(status), bytes);
-                heard.seed_us = begun.elapsed().as_micros() as u32;
+            if let Some(reading) = reading {
+                let mut heard = heard(reading, Some(status), bytes);
+                heard.seed_us = seed_us;
                 let raw = self.settings.keep_raw.then(|| response.body.to_vec());
                 heard.raw = redact_raw(held.as_ref(), raw);
                 self.hear_of_credential(held.as_ref(), &mut heard).await;
@@ -300,7 +324,8 @@ impl Shop {
                         .await?;
                 }
                 return Ok(Hearing::Answer(Box::new(heard)));
-            };
+            }
+            let location = redirect(&response).unwrap_or_default();
             let target = if hops.len() < HOPS_MAX {
                 url.join(&location).ok()
             } else {
@@ -330,7 +355,7 @@ impl Shop {
             });
             url = target;
             led_astray = led_astray_by(status);
-            match self.purse.lock().await.take(&work.call.budgets).await? {
+            match self.purse.lock().await.take(&work.call.charges).await? {
                 Taken::Permit(next) => permit = next,
                 Taken::Wait { until, .. } => return Ok(Hearing::NoPermit(until)),
             }
@@ -412,16 +437,16 @@ impl Shop {
         }))
     }
 
-    fn limit_reports(
-        &self,
-        work: &Work,
-        response: &Response,
-    ) -> Result<Vec<LimitReport>, EngineError> {
-        let query = self.query(&work.call.step)?;
+    fn limit_reports(&self, work: &Work, response: &Response) -> Vec<LimitReport> {
         let header = |name: &str| response.headers.get(name).map(str::to_owned);
-        let names = &work.call.plan.budgets;
         let network = &self.settings.network;
-        Ok(network.limit_reports(query, names, &header, self.clock.limit()))
+        network.limit_reports(&work.call.plan.costs, &header, self.clock.limit())
+    }
+
+    /// The second in which the server says it has answered.
+    fn date_of(&self, response: &Response) -> Option<LimitTime> {
+        let us = http_date_us(response.headers.get("date")?)?;
+        Some(LimitTime(us))
     }
 
     /// The time to wait for, if the answer was refused for a limit; nothing is sent till then.
@@ -444,37 +469,28 @@ impl Shop {
                 .filter(|_| reading.outcome == OutcomeCode::Transient)
                 .map(|us| now.plus_us(us)));
         }
-        let spent: Vec<_> = reports
-            .iter()
-            .filter(|report| report.remaining == 0)
-            .collect();
+        let spent: Vec<_> = reports.iter().filter(|report| report.is_spent()).collect();
         let until = asked_us
             .map(|us| now.plus_us(us))
-            .or_else(|| spent.iter().map(|report| report.reset).max())
+            .or_else(|| spent.iter().filter_map(|report| report.reset).max())
             .filter(|until| *until > now)
             .unwrap_or_else(|| now.plus_us(UNTOLD_WAIT_US))
             .min(now.plus_us(BELIEVED_WAIT_US_MAX));
-        let exhausted = spent
+        let charges = &work.call.charges;
+        let is_spent = |name: &Name| spent.iter().any(|report| report.budget == *name);
+        let exhausted: Vec<_> = charges
             .iter()
-            .filter_map(|report| budget_id(work, &report.budget))
-            .cloned();
-        let mut blocked: Vec<BudgetId> = exhausted.collect();
-        if blocked.is_empty() {
-            blocked.clone_from(&work.call.budgets);
-        }
+            .filter(|charge| is_spent(&charge.cost.budget))
+            .collect();
+        let blocked = if exhausted.is_empty() {
+            charges.iter().collect()
+        } else {
+            exhausted
+        };
+        let blocked: Vec<BudgetId> = blocked.iter().map(|it| it.budget.clone()).collect();
         self.purse.lock().await.block(&blocked, until).await?;
         Ok(Some(until))
     }
-}
-
-fn budget_id<'a>(work: &'a Work, name: &Name) -> Option<&'a BudgetId> {
-    let place = work
-        .call
-        .plan
-        .budgets
-        .iter()
-        .position(|budget| budget == name)?;
-    work.call.budgets.get(place)
 }
 
 fn redirect(response: &Response) -> Option<String> {

@@ -30,7 +30,7 @@ pub use crashpoint::{CrashHook, CrashPoint};
 pub use crawl::crawl;
 pub use credential::{Credential, FixedKeeper, Held, Keeper, Keeping, bearer_secrets};
 pub use error::{EngineError, EngineErrorKind};
-pub use permits::BudgetSpent;
+pub use permits::{BudgetSpent, Pace};
 pub use probe::{Probe, ProbeAnswer, probe};
 pub use progress::{BudgetProgress, Progress, RobotProgress, Snapshot};
 pub use settings::{CrawlReport, CrawlSettings, End, History, Limits, Parts, Rounds};

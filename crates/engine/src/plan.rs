@@ -1,10 +1,12 @@
 //! From tasks to calls: what is asked next, of whom, and what it costs.
 
 use crate::EngineError;
+use crate::credential::Credential;
 use crate::exchange::Shop;
+use crate::permits::Charge;
 use crate::walk::{self, Step, StepPage};
 use crate::work::{Call, Purpose};
-use kittiwake_model::{BudgetId, Commit, CommitReport, Identity, Name, Scope};
+use kittiwake_model::{BudgetId, Commit, CommitReport, Cost, Counter, Identity, Name, Scope};
 use kittiwake_network::{Ask, Network, Query, RequestError};
 use kittiwake_store::TaskRecord;
 use std::sync::Arc;
@@ -66,12 +68,12 @@ impl Shop {
         let identities: Vec<_> = tasks.iter().map(|task| &task.identity).collect();
         let missing = match network.request(&self.ask(query, &identities, &step.page)) {
             Ok(plan) => {
-                let budgets = self.budget_ids(&plan.budgets);
+                let charges = self.charges(&query.name, &plan.costs);
                 return Ok(Call {
                     purpose: Purpose::Visit,
                     step,
                     plan,
-                    budgets,
+                    charges,
                 });
             }
             Err(error @ RequestError::MissingAlias { .. }) => error,
@@ -90,52 +92,69 @@ impl Shop {
             cursor: None,
         };
         let plan = network.request(&self.ask(resolve, &[identity], &step.page))?;
-        let budgets = self.budget_ids(&plan.budgets);
+        let charges = self.charges(&resolve.name, &plan.costs);
         Ok(Call {
             purpose: Purpose::Resolve,
             step,
             plan,
-            budgets,
+            charges,
         })
     }
 
-    fn budget_ids(&self, names: &[Name]) -> Vec<BudgetId> {
+    fn charges(&self, query: &str, costs: &[Cost]) -> Vec<Charge> {
         let settings = &self.settings;
-        let credential = settings
-            .credential
-            .as_ref()
-            .map(|known| known.fingerprint.as_str());
-        let id = |name: &Name| {
-            let clock = settings.clock_source.as_str();
-            budget_id(&settings.network, &settings.base, name, credential, clock)
+        let whose = Whose {
+            network: &settings.network,
+            base: &settings.base,
+            credential: settings.credential.as_ref(),
+            clock_source: &settings.clock_source,
         };
-        names.iter().map(id).collect()
+        costs.iter().map(|cost| whose.charge(query, cost)).collect()
     }
 }
 
-/// What a budget is called in the ledger.
-pub(crate) fn budget_id(
-    network: &Network,
-    base: &Url,
-    name: &Name,
-    credential: Option<&str>,
-    clock_source: &str,
-) -> BudgetId {
-    // A server is known by the address that is dialled: another spelling of its name is no second
-    // allowance. Windows of another clock are other windows.
-    let authority = base.host_str().unwrap_or_default();
-    let port = base.port_or_known_default().unwrap_or_default();
-    let clock = match clock_source {
-        "real" => String::new(),
-        other => format!(" ({other})"),
-    };
-    let scope = network.budget(name).map(|rule| rule.scope);
-    let whose = match scope {
-        Some(Scope::User | Scope::Token) => credential.unwrap_or("anonymous"),
-        _ => "this-address",
-    };
-    BudgetId(format!(
-        "{}/{name}@{authority}:{port}#{whose}{clock}",
-        network.name()
-    ))
+/// Whose budgets are charged.
+pub(crate) struct Whose<'a> {
+    pub network: &'a Network,
+    pub base: &'a Url,
+    pub credential: Option<&'a Credential>,
+    pub clock_source: &'a str,
+}
+
+impl Whose<'_> {
+    pub(crate) fn charge(&self, query: &str, cost: &Cost) -> Charge {
+        Charge {
+            budget: self.budget_id(query, &cost.budget),
+            cost: cost.clone(),
+        }
+    }
+
+    /// What a budget is called in the ledger.
+    fn budget_id(&self, query: &str, name: &Name) -> BudgetId {
+        // A server is known by the address that is dialled: another spelling of its name is no
+        // second allowance. Windows of another clock are other windows.
+        let authority = self.base.host_str().unwrap_or_default();
+        let port = self.base.port_or_known_default().unwrap_or_default();
+        let clock = match self.clock_source {
+            "real" => String::new(),
+            other => format!(" ({other})"),
+        };
+        let rule = self.network.budget(name);
+        let known = |part: fn(&Credential) -> &str| self.credential.map_or("anonymous", part);
+        let whose = match rule.map(|rule| rule.scope) {
+            Some(Scope::Token) => known(|it| &it.fingerprint),
+            Some(Scope::User) => known(|it| &it.account),
+            Some(Scope::App) => known(|it| &it.application),
+            Some(Scope::Host) => "everybody",
+            Some(Scope::Ip) | None => "this-address",
+        };
+        let each = match rule.map(|rule| rule.counter) {
+            Some(Counter::EachQuery) => format!(":{query}"),
+            _ => String::new(),
+        };
+        BudgetId(format!(
+            "{}/{name}{each}@{authority}:{port}#{whose}{clock}",
+            self.network.name()
+        ))
+    }
 }

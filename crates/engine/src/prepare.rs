@@ -153,10 +153,11 @@ impl Scheduler {
 
     async fn know_budgets(&self, call: &Call) -> Result<(), EngineError> {
         let mut purse = self.shop.purse.lock().await;
-        for (name, id) in call.plan.budgets.iter().zip(&call.budgets) {
+        for charge in &call.charges {
+            let name = &charge.cost.budget;
             let rule = self.shop.settings.network.budget(name);
             let rule = rule.ok_or_else(|| EngineError::Broken(format!("no budget {name:?}")))?;
-            purse.add(id.clone(), rule);
+            purse.add(charge.budget.clone(), rule).await?;
         }
         Ok(())
     }

@@ -2,11 +2,12 @@
 //! like any other call.
 
 use crate::credential::Credential;
-use crate::permits::{Purse, Taken};
+use crate::permits::{Answered, Charge, Purse, Taken};
+use crate::plan::Whose;
 use crate::settings::Limits;
 use crate::{Clock, EngineError};
 use kittiwake_fetch::{Fetcher, HostTrust, Request};
-use kittiwake_model::{BudgetId, LimitTime, Name};
+use kittiwake_model::{LimitTime, Name};
 use kittiwake_network::Network;
 use kittiwake_network::auth::Stamp;
 use kittiwake_store::ledger::Ledger;
@@ -53,22 +54,20 @@ pub async fn probe(probe: Probe<'_>, header_names: &[&str]) -> Result<ProbeAnswe
         probe.node.clone(),
         probe.limits,
     );
-    let names = probe.network.budgets_of_other_calls();
-    let mut ids: Vec<BudgetId> = Vec::new();
-    for name in &names {
-        let id = crate::plan::budget_id(
-            probe.network,
-            probe.base,
-            name,
-            Some(&probe.credential.fingerprint),
-            "real",
-        );
-        if let Some(rule) = probe.network.budget(name) {
-            purse.add(id.clone(), rule);
-            ids.push(id);
+    let whose = Whose {
+        network: probe.network,
+        base: probe.base,
+        credential: Some(probe.credential),
+        clock_source: "real",
+    };
+    let costs = probe.network.costs_of_other_calls();
+    let charges: Vec<Charge> = costs.iter().map(|cost| whose.charge("", cost)).collect();
+    for charge in &charges {
+        if let Some(rule) = probe.network.budget(&charge.cost.budget) {
+            purse.add(charge.budget.clone(), rule).await?;
         }
     }
-    let permit = match purse.take(&ids).await? {
+    let permit = match purse.take(&charges).await? {
         Taken::Permit(permit) => permit,
         Taken::Wait { until, budget } => {
             purse.close().await?;
@@ -88,7 +87,7 @@ pub async fn probe(probe: Probe<'_>, header_names: &[&str]) -> Result<ProbeAnswe
         request.secret_query = attached.query;
     }
     let answer = probe.fetcher.fetch(request).await;
-    purse.settle(permit, &[]).await?;
+    purse.settle(permit, Answered::default()).await?;
     purse.close().await?;
     let answer = answer?;
     let headers = header_names.iter().filter_map(|name| {

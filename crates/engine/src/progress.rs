@@ -1,6 +1,6 @@
 //! Numbers that a person may watch while a crawl runs.
 
-use kittiwake_model::{LimitTime, Name};
+use kittiwake_model::{BudgetId, LimitTime, Name, Unit};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -42,10 +42,16 @@ pub struct RobotProgress {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetProgress {
     pub budget: Name,
-    /// Calls that this crawl sent in the window.
-    pub sent: u32,
-    pub limit: u32,
-    pub resets: LimitTime,
+    /// Whose it is.
+    pub id: BudgetId,
+    pub unit: Unit,
+    /// Units that are left of the window, as far as is known here.
+    pub left: u64,
+    pub limit: u64,
+    /// When all of it comes back, where it does at once.
+    pub resets: Option<LimitTime>,
+    /// Nothing may be sent before, because of this budget.
+    pub shut_until: Option<LimitTime>,
 }
 
 impl Progress {

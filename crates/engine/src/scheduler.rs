@@ -281,9 +281,9 @@ impl Scheduler {
                 if work.not_before > now {
                     continue;
                 }
-                let wait = match purse.shut(&work.call.budgets) {
+                let wait = match purse.shut(&work.call.charges) {
                     Some(wait) => wait,
-                    None => match purse.take(&work.call.budgets).await? {
+                    None => match purse.take(&work.call.charges).await? {
                         Taken::Permit(permit) => {
                             self.served = Some(lane);
                             return Ok(queue.remove(place - 1).map(|work| (work, permit)));
@@ -356,7 +356,7 @@ impl Scheduler {
             for work in ready.filter(|work| self.controls.lets_run(&work.robot)) {
                 let paused =
                     Duration::from_micros(work.not_before.since_us(clock.real()).max(0) as u64);
-                let shut = purse.shut(&work.call.budgets);
+                let shut = purse.shut(&work.call.charges);
                 let shut = shut.map_or(Duration::ZERO, |(until, _)| clock.until_limit(until));
                 nap = nap.min(paused.max(shut));
             }

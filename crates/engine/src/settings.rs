@@ -1,7 +1,7 @@
 //! What a crawl is asked to do, with what, and what it reports.
 
 use crate::credential::Credential;
-use crate::permits::BudgetSpent;
+use crate::permits::{BudgetSpent, Pace};
 use crate::{Clock, CrashHook, Progress, RobotProgress};
 use kittiwake_fetch::Fetcher;
 use kittiwake_frontier::Policy;
@@ -86,6 +86,7 @@ pub enum Limits {
     Keep {
         reserve: f64,
         guard: Duration,
+        pace: Pace,
     },
     Off,
 }

@@ -315,7 +315,7 @@ impl Shop {
             scheduled: work.scheduled,
             sent: heard.sent,
             answered: heard.answered,
-            budgets: plan.budgets.clone(),
+            budgets: plan.costs.iter().map(|cost| cost.budget.clone()).collect(),
             rank_us: work.rank_us,
             seed_us: heard.seed_us,
             bytes: heard.bytes,

@@ -1,7 +1,8 @@
 //! Work: one or more leased subjects and the next call to be made for them.
 
+use crate::permits::Charge;
 use crate::walk::Step;
-use kittiwake_model::{BudgetId, Key, Name, RealTime, WorldTime};
+use kittiwake_model::{Key, Name, RealTime, WorldTime};
 use kittiwake_network::RequestPlan;
 use kittiwake_store::TaskRecord;
 
@@ -39,7 +40,7 @@ pub(crate) struct Call {
     pub purpose: Purpose,
     pub step: Step,
     pub plan: RequestPlan,
-    pub budgets: Vec<BudgetId>,
+    pub charges: Vec<Charge>,
 }
 
 /// What a call is for.

@@ -39,4 +39,4 @@ pub use kittiwake_model::Secret;
 pub use request::{HostTrust, Method, Request};
 pub use resolve::{HostResolver, Resolving, SystemResolver};
 pub use response::{Headers, Response};
-pub use retry_after::retry_after;
+pub use retry_after::{http_date_us, retry_after};

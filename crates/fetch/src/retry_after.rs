@@ -24,6 +24,15 @@ pub fn retry_after(value: &str, now_us: i64) -> Option<i64> {
     Some(delay_us.clamp(0, DELAY_US_MAX))
 }
 
+/// The instant that an HTTP date names, in microseconds since 1970.
+pub fn http_date_us(value: &str) -> Option<i64> {
+    let value = value.trim();
+    if value.is_empty() || value.len() > VALUE_BYTES_MAX {
+        return None;
+    }
+    date_us(value)
+}
+
 /// Whole seconds, as the standard has it. Some servers send a fraction, which is rounded up so
 /// that no call is early.
 fn delay_from_seconds(value: &str) -> Option<i64> {

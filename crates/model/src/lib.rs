@@ -24,7 +24,9 @@ use std::sync::Arc;
 /// A short word from a definition: a network, a type, a query, a robot, a field.
 pub type Name = Arc<str>;
 
-pub use budget::{BudgetId, BudgetRule, Grant, Scope, Window, WindowKind};
+pub use budget::{
+    BudgetId, BudgetRule, Cost, Counter, MONEY_SCALE, Scope, Unit, Window, WindowKind,
+};
 pub use catalogue::{ColumnKind, Table};
 pub use clock::{ClockRate, ClockSpec, LimitTime, RealTime, WorldTime};
 pub use commit::{

@@ -26,7 +26,7 @@ mod seed;
 mod shape;
 mod time;
 
-pub use budget::LimitReport;
+pub use budget::{LimitReport, Word};
 pub use definition::{DefinitionErrors, Problem, known_keys};
 pub use expression::functions as expression_functions;
 pub use html::html_to_text;

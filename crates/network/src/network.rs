@@ -6,7 +6,7 @@ use crate::expression::Expression;
 use crate::path::Path;
 use crate::seed::SeedRule;
 use crate::shape::{Node, ReadPath, Shape, ShapeId};
-use kittiwake_model::{BudgetRule, Identity, LinkTable, List, Name, OutcomeCode, Role};
+use kittiwake_model::{BudgetRule, Cost, Identity, LinkTable, List, Name, OutcomeCode, Role, Unit};
 use std::fmt;
 use url::Url;
 
@@ -32,6 +32,8 @@ pub struct Network {
     pub(crate) robots: Vec<Robot>,
     pub(crate) budgets: Vec<BudgetRule>,
     pub(crate) conditions: Vec<BudgetCondition>,
+    /// The headers that speak of one budget alone.
+    pub(crate) budget_headers: Vec<Option<LimitHeaders>>,
     pub(crate) limit_headers: Option<LimitHeaders>,
     pub(crate) seeds: Vec<SeedRule>,
     pub(crate) errors: Vec<ErrorRule>,
@@ -83,8 +85,8 @@ pub struct Query {
     pub(crate) since: Option<SinceRule>,
     /// Parameters that may hold a secret: no cursor keeps them.
     pub(crate) secret_parameters: Vec<String>,
-    /// The budgets that may apply, by their place in the network's list.
-    pub(crate) budgets: Vec<usize>,
+    /// What a call takes of the budgets that may apply.
+    pub(crate) costs: Vec<QueryCost>,
     pub(crate) selects: Vec<Select>,
     /// Where the selects stand in an answer.
     pub(crate) tree: Node,
@@ -167,6 +169,15 @@ pub(crate) struct BudgetCondition {
     pub(crate) authenticated: Option<bool>,
     /// Any one of these parameters in the request; none listed = always.
     pub(crate) any_parameter: Vec<String>,
+}
+
+/// What a call of one query takes of one budget.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct QueryCost {
+    /// The budget's place in the network's list.
+    pub(crate) budget: usize,
+    pub(crate) call: u64,
+    pub(crate) item: u64,
 }
 
 /// What an answer other than the expected one means.
@@ -297,17 +308,29 @@ impl Network {
     /// The headers in which servers say what is left: limit, remaining and reset.
     pub fn limit_header_names(&self) -> Option<[&str; 3]> {
         let headers = self.limit_headers.as_ref()?;
-        Some([&headers.limit, &headers.remaining, &headers.reset])
+        let (reset, _) = headers.reset.as_ref()?;
+        Some([
+            headers.limit.as_deref()?,
+            headers.remaining.as_deref()?,
+            reset,
+        ])
     }
 
-    /// The budgets that a call with a credential is charged to, if it is none of the queries.
-    pub fn budgets_of_other_calls(&self) -> Vec<Name> {
+    /// What a call with a credential is charged, if it is none of the queries.
+    pub fn costs_of_other_calls(&self) -> Vec<Cost> {
         let budgets = self.budgets.iter().zip(&self.conditions);
-        budgets
-            .filter(|(_, condition)| {
-                condition.authenticated != Some(false) && condition.any_parameter.is_empty()
+        let applying = budgets.filter(|(rule, condition)| {
+            condition.authenticated != Some(false)
+                && condition.any_parameter.is_empty()
+                && !matches!(rule.unit, Unit::Money(_))
+        });
+        applying
+            .map(|(rule, _)| Cost {
+                budget: rule.name.clone(),
+                call: 1,
+                item: 0,
+                items_max: 0,
             })
-            .map(|(rule, _)| rule.name.clone())
             .collect()
     }
 

@@ -1,9 +1,9 @@
 //! From a question to the request that asks it.
 
-use crate::network::{AuthNeed, BatchStyle, Network, Query};
+use crate::network::{AuthNeed, BatchStyle, Network, Query, QueryCost};
 use crate::page::{Page, TOKEN_BYTES_MAX, token_parameters};
 use crate::shape::CANONICAL;
-use kittiwake_model::{Identity, Name};
+use kittiwake_model::{Cost, Identity, Name};
 use url::Url;
 
 /// A question: one page of one query about its subjects.
@@ -31,8 +31,8 @@ pub struct RequestPlan {
     pub target: String,
     /// The page asked for; empty for the first.
     pub cursor: String,
-    /// The budgets that the call is charged to.
-    pub budgets: Vec<Name>,
+    /// What the call takes of which budgets.
+    pub costs: Vec<Cost>,
 }
 
 /// Why a question cannot be asked.
@@ -79,7 +79,7 @@ impl Network {
             Some(pairs) => format!("{}?{pairs}", url.path()),
             None => url.path().to_owned(),
         };
-        let budgets = self.charged(query, send_credential, &parameters);
+        let costs = self.charged(ask, send_credential, &parameters);
         Ok(RequestPlan {
             method: "GET",
             url,
@@ -87,18 +87,19 @@ impl Network {
             send_credential,
             target,
             cursor,
-            budgets,
+            costs,
         })
     }
 
     fn charged(
         &self,
-        query: &Query,
+        ask: &Ask<'_>,
         authenticated: bool,
         parameters: &[(String, String)],
-    ) -> Vec<Name> {
-        let applies = |place: &usize| {
-            let condition = &self.conditions[*place];
+    ) -> Vec<Cost> {
+        let query = ask.query;
+        let applies = |cost: &&QueryCost| {
+            let condition = &self.conditions[cost.budget];
             let is_present = |wanted: &String| parameters.iter().any(|(name, _)| name == wanted);
             condition
                 .authenticated
@@ -106,12 +107,15 @@ impl Network {
                 && (condition.any_parameter.is_empty()
                     || condition.any_parameter.iter().any(is_present))
         };
-        query
-            .budgets
-            .iter()
-            .filter(|place| applies(place))
-            .map(|place| self.budgets[*place].name.clone())
-            .collect()
+        let page_size = query.page.as_ref().map_or(1, |page| u64::from(page.size));
+        let items_max = page_size.max(ask.subjects.len() as u64);
+        let cost = |cost: &QueryCost| Cost {
+            budget: self.budgets[cost.budget].name.clone(),
+            call: cost.call,
+            item: cost.item,
+            items_max,
+        };
+        query.costs.iter().filter(applies).map(cost).collect()
     }
 }
 

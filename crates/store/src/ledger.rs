@@ -1,10 +1,10 @@
-//! The ledger of grants: who may still send how many calls in which window.
+//! The ledger of grants: who may still spend how much of which budget.
 //!
-//! A call is made only out of a grant, and a grant is on the disk before it is given out. What
-//! was granted counts as spent until its window ends, unless it is handed back. A call that is
-//! still unanswered when its window ends may reach the server in the next one, so it counts there
-//! too: either exactly, because a living process says how many there are ([`Ledger::carry`]), or
-//! in full, because the grant was never closed (a process that crashed).
+//! A call is made only out of a grant, and a grant is on the disk before it is given out. Every
+//! grant counts against its budget until a time. At first that is the latest time at which a call
+//! made out of it could still matter to the server, should nobody be heard of any more; whoever
+//! settles a grant says until when each part of it really counts, and hands back the rest. So one
+//! rule serves every kind of window: what counts now is what was granted and whose time is not over.
 //!
 //! This file has the types and the arithmetic, `rules/ledger.rs` what is done with them. It is kept
 //! in a file that all processes of a user share (`sqlite/ledger.rs`), or on a server that machines
@@ -12,19 +12,42 @@
 
 use crate::rules::ledger_thread::LedgerThread;
 use crate::{Location, StoreError, postgres, sqlite};
-use kittiwake_model::{BudgetId, Grant, LimitTime, Window};
+use kittiwake_model::{BudgetId, LimitTime};
 
 /// What one process wants of one budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Want {
     pub budget: BudgetId,
-    pub window: Window,
-    /// Calls that may be made in the window, after what is held in reserve.
-    pub limit: u32,
+    /// The present by the clock that the budget goes by.
+    pub at: LimitTime,
+    /// Units that may count at once, after what is held in reserve.
+    pub limit: u64,
+    /// Units that one call takes.
+    pub call_units: u64,
     /// Calls wanted; fewer may be granted, at least one.
     pub calls: u32,
+    pub term: Term,
+    /// When to ask again for a budget of which others may hand something back.
+    pub ask_again: LimitTime,
     /// Who asks: a process, or a run of it.
     pub holder: String,
+}
+
+/// Until when a grant counts that is never settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Term {
+    /// Until then. `window` tells grants of one window from those of another; 0 where there are
+    /// none.
+    Until { until: LimitTime, window: LimitTime },
+    /// Windows begin with the first call, which nobody sees arrive.
+    FromFirst {
+        length_us: i64,
+        /// How long before a window may end nothing is granted any more, so that what was sent is
+        /// answered when it ends.
+        drain_us: i64,
+        /// A call that was sent arrives within this time, or never.
+        transit_us: i64,
+    },
 }
 
 /// The answer to a list of wants: all of them, or none.
@@ -36,77 +59,79 @@ pub enum Acquired {
     Exhausted { budget: BudgetId, until: LimitTime },
 }
 
-/// The end of a grant: its window is over, or its holder stops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Closing {
-    pub grant: i64,
-    /// Calls that were never sent.
-    pub unused: u32,
-}
-
-/// Calls that were sent in earlier windows and were unanswered when `window` began.
+/// The right to spend units of one budget. It was durable before it was given out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Carry {
+pub struct Grant {
+    pub id: i64,
     pub budget: BudgetId,
-    pub window: Window,
-    pub holder: String,
-    pub calls: u32,
+    pub units: u64,
+    /// What counts beside it: of others, and by the server's word.
+    pub others: u64,
+    /// The window it belongs to, where windows begin with the first call.
+    pub opened: Option<Opened>,
 }
 
-/// How one window of one budget stands.
+/// A window that began with a call: at the earliest, and at the latest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened {
+    pub earliest: LimitTime,
+    pub latest: LimitTime,
+}
+
+/// What became of a grant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settling {
+    pub grant: i64,
+    /// What was spent, and until when it counts.
+    pub parts: Vec<Part>,
+    /// What is still under way, and until when it counts at least. Without it the grant is closed.
+    pub open: Option<Part>,
+}
+
+/// Units that count until a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    pub units: u64,
+    pub until: LimitTime,
+}
+
+/// A server's own count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed {
+    pub budget: BudgetId,
+    pub at: LimitTime,
+    /// As in [`Term::Until`].
+    pub window: LimitTime,
+    /// Units that the server has counted.
+    pub used: u64,
+    /// Units of this process that the server's count cannot be known to hold: in flight, or granted
+    /// and unspent.
+    pub unreflected: u64,
+    /// Until when calls of others count of which nothing else is known.
+    pub until: LimitTime,
+}
+
+/// How one budget stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetUsage {
     pub budget: BudgetId,
-    pub window: Window,
-    /// The limit that the last grant was given under, if there was one.
-    pub limit: Option<u32>,
-    /// Calls granted in this window and not handed back.
-    pub granted: u32,
-    /// Calls of earlier windows that may arrive in this one.
-    pub carried: u32,
-    /// Calls that the server counted and nobody here made.
-    pub foreign: u32,
+    /// The limit that the last grant was given under.
+    pub limit: u64,
+    /// Units that count now.
+    pub used: u64,
+    /// Those of them that the server counted and nobody here made.
+    pub foreign: u64,
+    /// When the first of them come back.
+    pub resets: Option<LimitTime>,
     pub blocked_until: Option<LimitTime>,
 }
 
-/// What counts against the limit of one window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Spent {
-    pub granted: u64,
-    pub carried: u64,
-    /// The part of `carried` that stands for grants nobody has closed yet.
-    pub unclosed: u64,
-    /// The part of `carried` that this process has declared itself.
-    pub own_carried: u64,
-    pub foreign: u64,
-}
-
-impl Spent {
-    pub(crate) fn available(self, limit: u32) -> u32 {
-        let spent = self.granted + self.carried + self.foreign;
-        u32::try_from(u64::from(limit).saturating_sub(spent)).unwrap_or(u32::MAX)
-    }
-
-    /// Whether a budget that has nothing left may have something before its window ends: when
-    /// the grants of the last window are closed, or when answers show that calls which were taken
-    /// for foreign are our own.
-    pub(crate) fn may_recover(self, limit: u32) -> bool {
-        self.granted + (self.carried - self.unclosed) < u64::from(limit)
-    }
-
-    /// The most calls by others that the server's count can hold. All that it counted, and all
-    /// of ours that it may not have counted yet, are ours as far as they were granted or carried;
-    /// what is beyond is foreign.
-    pub(crate) fn foreign_calls(self, used_by_server: u32, unreflected: u32) -> u64 {
-        (u64::from(used_by_server) + u64::from(unreflected))
-            .saturating_sub(self.granted + self.own_carried)
-    }
-}
-
-/// When to ask again for a budget that may have something left before its window ends.
-pub(crate) fn ask_again_at(at: LimitTime, window: Window) -> LimitTime {
-    let length_us = window.end.since_us(window.start);
-    at.plus_us((length_us / 50).max(1)).min(window.end)
+/// Something that was learnt and is worth remembering across runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lesson {
+    pub topic: String,
+    pub number: i64,
+    pub at: LimitTime,
 }
 
 /// The shared ledger of all processes of one user, or of several machines.
@@ -141,36 +166,33 @@ impl Ledger {
     }
 
     /// One grant from each budget, all or none, durable when it returns.
-    pub async fn acquire(&self, at: LimitTime, wants: Vec<Want>) -> Result<Acquired, StoreError> {
-        self.thread.call(move |book| book.acquire(at, &wants)).await
+    pub async fn acquire(&self, wants: Vec<Want>) -> Result<Acquired, StoreError> {
+        self.thread.call(move |book| book.acquire(&wants)).await
     }
 
-    /// Ends grants and hands back the calls that were not sent. Calls that are still unanswered
-    /// at the end of a window are declared with [`Self::carry`] before its grants are closed.
-    pub async fn close(&self, closings: Vec<Closing>) -> Result<(), StoreError> {
-        self.thread.call(move |book| book.close(&closings)).await
+    /// Says what became of grants. One that was closed stays closed.
+    pub async fn settle(&self, settlings: Vec<Settling>) -> Result<(), StoreError> {
+        self.thread.call(move |book| book.settle(&settlings)).await
     }
 
-    /// Calls of earlier windows that were unanswered when `window` began count in it too. Said
-    /// twice, the greater number holds.
-    pub async fn carry(&self, carries: Vec<Carry>) -> Result<(), StoreError> {
-        self.thread.call(move |book| book.carry(&carries)).await
-    }
-
-    /// The server's own count of a window. `unreflected` are the calls of this process that the
-    /// server's count cannot be known to hold: in flight, whichever window they were sent in, or
-    /// granted and unsent.
-    pub async fn observe(
+    /// A call of the window that began at the earliest then was answered, or the server told when it
+    /// ends: it began within these bounds. Grants of it count no longer than it may last.
+    pub async fn narrow(
         &self,
         budget: &BudgetId,
-        window: Window,
-        used_by_server: u32,
-        unreflected: u32,
+        window: LimitTime,
+        bounds: Opened,
+        length_us: i64,
     ) -> Result<(), StoreError> {
         let budget = budget.clone();
         self.thread
-            .call(move |book| book.observe(&budget, window, used_by_server, unreflected))
+            .call(move |book| book.narrow(&budget, window, bounds, length_us))
             .await
+    }
+
+    /// Takes in a server's own count.
+    pub async fn observe(&self, observed: Observed) -> Result<(), StoreError> {
+        self.thread.call(move |book| book.observe(&observed)).await
     }
 
     /// No grants before `until`: the server said so. A later block extends an earlier one.
@@ -181,7 +203,18 @@ impl Ledger {
             .await
     }
 
-    /// How the windows stand that contain `at`.
+    /// Remembers what was learnt, in the place of what was known of the same topic.
+    pub async fn learn(&self, lesson: Lesson) -> Result<(), StoreError> {
+        self.thread.call(move |book| book.learn(&lesson)).await
+    }
+
+    /// What is known of all topics that begin with a prefix.
+    pub async fn lessons(&self, prefix: &str) -> Result<Vec<Lesson>, StoreError> {
+        let prefix = prefix.to_owned();
+        self.thread.call(move |book| book.lessons(&prefix)).await
+    }
+
+    /// How the budgets stand of which something counts at `at`, or that are blocked.
     pub async fn usage(&self, at: LimitTime) -> Result<Vec<BudgetUsage>, StoreError> {
         self.thread.call(move |book| book.usage(at)).await
     }
@@ -193,56 +226,5 @@ impl Ledger {
     )]
     pub async fn rows(&self) -> Result<u64, StoreError> {
         self.thread.call(|book| book.rows()).await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_granted_carried_and_foreign_is_spent() {
-        let spent = Spent {
-            granted: 100,
-            carried: 7,
-            foreign: 3,
-            ..Spent::default()
-        };
-        assert_eq!(spent.available(300), 190);
-        assert_eq!(spent.available(50), 0);
-    }
-
-    #[test]
-    fn calls_of_ours_are_not_taken_for_foreign_ones() {
-        let spent = Spent {
-            granted: 20,
-            carried: 4,
-            own_carried: 4,
-            ..Spent::default()
-        };
-        // 12 of 20 were sent and answered, 4 were carried over, 8 are still to be sent.
-        assert_eq!(spent.foreign_calls(16, 8), 0);
-        assert_eq!(spent.foreign_calls(21, 8), 5);
-    }
-
-    #[test]
-    fn one_asks_again_soon_when_a_budget_may_recover() {
-        let window = Window {
-            start: LimitTime(1_000),
-            end: LimitTime(2_000),
-        };
-        assert_eq!(ask_again_at(LimitTime(1_100), window), LimitTime(1_120));
-        assert_eq!(ask_again_at(LimitTime(1_999), window), LimitTime(2_000));
-        let spent = Spent {
-            carried: 300,
-            unclosed: 300,
-            ..Spent::default()
-        };
-        assert!(spent.may_recover(300));
-        let spent = Spent {
-            granted: 300,
-            ..Spent::default()
-        };
-        assert!(!spent.may_recover(300));
     }
 }

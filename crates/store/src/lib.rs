@@ -25,7 +25,9 @@ pub mod suite;
 
 pub use detail::{Detail, Methods};
 pub use error::{StoreError, StoreErrorKind};
-pub use ledger::{Acquired, BudgetUsage, Carry, Closing, Ledger, Want};
+pub use ledger::{
+    Acquired, BudgetUsage, Grant, Ledger, Lesson, Observed, Opened, Part, Settling, Term, Want,
+};
 pub use location::Location;
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;

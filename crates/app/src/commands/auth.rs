@@ -5,7 +5,7 @@ use crate::failure::{Failure, code};
 use crate::place::{self, Place};
 use crate::vault::{Kept, KeySource, StoredCredential, Vault, new_key_file};
 use crate::{console, credentials, environment};
-use kittiwake_engine::{Clock, Credential, Limits, Probe, ProbeAnswer, probe};
+use kittiwake_engine::{Clock, Credential, Limits, Pace, Probe, ProbeAnswer, probe};
 use kittiwake_fetch::{FetchConfig, Fetcher};
 use kittiwake_model::ClockSpec;
 use kittiwake_network::auth::LoginMethod;
@@ -204,6 +204,7 @@ pub(crate) async fn test(
                 } else {
                     GUARD
                 },
+                pace: Pace::Burst,
             },
             node: environment::node_name(),
         };

@@ -1,12 +1,12 @@
 //! `kittiwake crawl`: the main job.
 
-use crate::cli::{CrawlArguments, FollowChoice, LimitsChoice, VaultArguments};
+use crate::cli::{CrawlArguments, FollowChoice, LimitsChoice, PaceChoice, VaultArguments};
 use crate::credentials::{self, Wanted};
 use crate::failure::{Failure, code};
 use crate::place::{Place, parse_base};
 use crate::{console, crash, environment, history, robots, summary};
 use kittiwake_engine::{
-    Clock, CrawlReport, CrawlSettings, Credential, End, Limits, Parts, Progress, Rounds,
+    Clock, CrawlReport, CrawlSettings, Credential, End, Limits, Pace, Parts, Progress, Rounds,
 };
 use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Request, is_loopback_host};
 use kittiwake_frontier::RoundRobin;
@@ -208,6 +208,10 @@ fn settings(
                 GUARD_LOOPBACK.mul_f64(spec.limit.rate.max(1.0))
             } else {
                 GUARD
+            },
+            pace: match arguments.pace {
+                PaceChoice::Even => Pace::Even,
+                PaceChoice::Burst => Pace::Burst,
             },
         },
         LimitsChoice::Off if loopback => Limits::Off,

@@ -43,16 +43,30 @@ pub(super) const AUTH_SEND: &[&str] = &["header", "query"];
 pub(super) const AUTH_REGISTER: &[&str] = &["path", "parameters"];
 pub(super) const AUTH_ANSWER: &[&str] = &["access", "refresh", "account"];
 pub(super) const AUTH_TEST: &[&str] = &["path", "account", "scopes_header"];
-pub(super) const LIMIT_HEADERS: &[&str] = &["limit", "remaining", "reset", "reset_format"];
+pub(super) const LIMIT_HEADERS: &[&str] = &[
+    "limit",
+    "remaining",
+    "used",
+    "percent",
+    "percent_keys",
+    "minutes_key",
+    "reset",
+    "reset_format",
+];
 pub(super) const BUDGET: &[&str] = &[
     "scope",
+    "each",
+    "unit",
     "limit",
     "window",
     "kind",
+    "time_zone",
     "authenticated",
     "any_parameter",
+    "headers",
     "source",
 ];
+pub(super) const COST: &[&str] = &["call", "item"];
 pub(super) const TYPE: &[&str] = &[
     "table",
     "resolve",
@@ -92,6 +106,7 @@ pub(super) const QUERY: &[&str] = &[
     "auth",
     "scope",
     "budgets",
+    "costs",
     "selects",
     "ignored",
     "source",
@@ -132,6 +147,7 @@ pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
         ("auth.methods.NAME.test", AUTH_TEST),
         ("limit_headers", LIMIT_HEADERS),
         ("budgets.NAME", BUDGET),
+        ("budgets.NAME.headers", LIMIT_HEADERS),
         ("types.NAME", TYPE),
         ("types.NAME.shapes.NAME", SHAPE),
         ("types.NAME.aliases.NAME", ALIAS),
@@ -139,6 +155,7 @@ pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
         ("types.NAME.links.KIND", LINK),
         ("types.NAME.ignored", IGNORED),
         ("queries.NAME", QUERY),
+        ("queries.NAME.costs.BUDGET", COST),
         ("queries.NAME.batch", BATCH),
         ("queries.NAME.page", PAGE),
         ("queries.NAME.incremental", INCREMENTAL),

@@ -1,59 +1,283 @@
-//! `[budgets.…]` and `[limit_headers]`: what a network allows, and how it says what is left.
+//! `[budgets.…]`, `[limit_headers]` and the `costs` of queries: what a network allows, what a call
+//! takes of it, and how a server says what is left.
 
 use super::source::{Placed, Section};
 use super::{keys, named_sections};
-use crate::budget::{LimitHeaders, ResetFormat};
-use crate::network::BudgetCondition;
-use kittiwake_model::{BudgetRule, Scope, WindowKind};
+use crate::budget::{LimitHeaders, PercentHeader, ResetFormat};
+use crate::network::{BudgetCondition, QueryCost};
+use kittiwake_model::{BudgetRule, Counter, MONEY_SCALE, Name, Scope, Unit, WindowKind};
 
-pub(super) fn read_budgets(top: &Section<'_, '_>) -> Vec<(BudgetRule, BudgetCondition)> {
-    let mut budgets = Vec::new();
-    for (name, _, section) in named_sections(top, "budgets") {
-        section.expect_keys(keys::BUDGET);
-        section.text("source");
-        for key in ["scope", "limit", "window"] {
-            if !section.has(key) {
-                let example = match key {
-                    "scope" => "scope = \"ip\"",
-                    "limit" => "limit = 300",
-                    _ => "window = \"5m\"",
-                };
-                section.missing(key, example);
-            }
-        }
-        let scopes = [
-            ("ip", Scope::Ip),
-            ("user", Scope::User),
-            ("token", Scope::Token),
-        ];
-        let scope = section.word("scope", &scopes);
-        let limit = section.number("limit", 1..=1_000_000_000);
-        let window_us = section
-            .text("window")
-            .and_then(|text| read_span(&section, &text));
-        let kind = section.word("kind", &[("aligned", WindowKind::Aligned)]);
-        let parameters = section.texts("any_parameter").unwrap_or_default();
-        let condition = BudgetCondition {
-            authenticated: section.boolean("authenticated"),
-            any_parameter: parameters.into_iter().map(|text| text.value).collect(),
-        };
-        let (Some(scope), Some(limit), Some(window_us)) = (scope, limit, window_us) else {
-            continue;
-        };
-        if scope != Scope::Ip && condition.authenticated != Some(true) {
-            let message = "a limit per user or token needs a credential";
-            section.report(&section.span, message, "write `authenticated = true`");
-        }
-        let rule = BudgetRule {
+/// No limit is greater: sums of some of them still fit.
+const LIMIT_MAX: u64 = 1 << 53;
+
+const SCOPES: &[(&str, Scope)] = &[
+    ("ip", Scope::Ip),
+    ("host", Scope::Host),
+    ("app", Scope::App),
+    ("user", Scope::User),
+    ("token", Scope::Token),
+];
+
+/// A budget, when it applies, and in which headers a server speaks of it alone.
+pub(super) struct Declared {
+    pub(super) rule: BudgetRule,
+    pub(super) condition: BudgetCondition,
+    pub(super) headers: Option<LimitHeaders>,
+}
+
+pub(super) fn read_budgets(top: &Section<'_, '_>) -> Vec<Declared> {
+    let sections = named_sections(top, "budgets");
+    sections
+        .into_iter()
+        .filter_map(|(name, _, section)| read_budget(name, &section))
+        .collect()
+}
+
+fn read_budget(name: Name, section: &Section<'_, '_>) -> Option<Declared> {
+    section.expect_keys(keys::BUDGET);
+    section.text("source");
+    if !section.has("scope") {
+        section.missing("scope", "scope = \"ip\"");
+    }
+    let scope = section.word("scope", SCOPES);
+    let each = section.word("each", &[("query", Counter::EachQuery)]);
+    let unit = read_unit(section);
+    let kind = read_kind(section);
+    let limit = read_limit(section, &unit, kind.as_ref());
+    let parameters = section.texts("any_parameter").unwrap_or_default();
+    let condition = BudgetCondition {
+        authenticated: section.boolean("authenticated"),
+        any_parameter: parameters.into_iter().map(|text| text.value).collect(),
+    };
+    let headers = section
+        .table("headers")
+        .and_then(|headers| read_header_names(&headers));
+    let (scope, limit, kind) = (scope?, limit?, kind?);
+    let needs_credential = matches!(scope, Scope::App | Scope::User | Scope::Token);
+    if needs_credential && condition.authenticated != Some(true) {
+        let message = "a limit per application, user or token needs a credential";
+        section.report(&section.span, message, "write `authenticated = true`");
+    }
+    if matches!(kind, WindowKind::Percent { .. })
+        && headers.as_ref().is_none_or(|it| it.percent.is_none())
+    {
+        let message = "a limit in percent is known by what the server says of it";
+        let help = "write for example `headers = { percent = \"x-app-usage\" }`";
+        section.report(&section.span, message, help);
+    }
+    Some(Declared {
+        rule: BudgetRule {
             name,
             scope,
+            counter: each.unwrap_or(Counter::Together),
+            unit,
             limit,
-            window_us,
-            kind: kind.unwrap_or(WindowKind::Aligned),
-        };
-        budgets.push((rule, condition));
+            kind,
+        },
+        condition,
+        headers,
+    })
+}
+
+fn read_unit(section: &Section<'_, '_>) -> Unit {
+    let Some(text) = section.text("unit") else {
+        return Unit::Calls;
+    };
+    let is_currency = text.value.len() == 3 && text.value.bytes().all(|it| it.is_ascii_uppercase());
+    match text.value.as_str() {
+        "calls" => Unit::Calls,
+        "points" => Unit::Points,
+        code if is_currency => Unit::Money(code.into()),
+        _ => {
+            let message = format!("`unit` cannot be `{}`", text.value);
+            let help = "write `calls`, `points` or the code of a currency, as in `USD`";
+            section.report(&text.span, message, help);
+            Unit::Calls
+        }
     }
-    budgets
+}
+
+/// How a kind of window is made of its length and its time zone.
+#[derive(Clone, Copy)]
+enum Made {
+    OfLength(fn(i64) -> WindowKind),
+    InZone(fn(Name) -> WindowKind),
+    AtOnce,
+}
+
+fn read_kind(section: &Section<'_, '_>) -> Option<WindowKind> {
+    let kinds = [
+        (
+            "aligned",
+            Made::OfLength(|length_us| WindowKind::Aligned { length_us }),
+        ),
+        (
+            "from_first",
+            Made::OfLength(|length_us| WindowKind::FromFirst { length_us }),
+        ),
+        (
+            "sliding",
+            Made::OfLength(|length_us| WindowKind::Sliding { length_us }),
+        ),
+        (
+            "percent",
+            Made::OfLength(|length_us| WindowKind::Percent { length_us }),
+        ),
+        ("day", Made::InZone(|zone| WindowKind::Day { zone })),
+        ("month", Made::InZone(|zone| WindowKind::Month { zone })),
+        ("concurrency", Made::AtOnce),
+    ];
+    let made = match section.has("kind") {
+        true => section.word("kind", &kinds)?,
+        false => kinds[0].1,
+    };
+    let stray = |key: &str| {
+        if section.has(key) {
+            let message = format!("`{key}` means nothing to this kind of budget");
+            section.report(&section.span_of(key), message, "leave it out");
+        }
+    };
+    match made {
+        Made::OfLength(kind) => {
+            stray("time_zone");
+            if !section.has("window") {
+                section.missing("window", "window = \"5m\"");
+            }
+            let text = section.text("window")?;
+            read_span(section, &text).map(kind)
+        }
+        Made::InZone(kind) => {
+            stray("window");
+            read_zone(section).map(kind)
+        }
+        Made::AtOnce => {
+            stray("window");
+            stray("time_zone");
+            Some(WindowKind::Concurrency)
+        }
+    }
+}
+
+fn read_zone(section: &Section<'_, '_>) -> Option<Name> {
+    let Some(text) = section.text("time_zone") else {
+        return Some("UTC".into());
+    };
+    if jiff::tz::TimeZone::get(&text.value).is_err() {
+        let message = format!("there is no time zone `{}`", text.value);
+        section.report(
+            &text.span,
+            message,
+            "write for example `America/Los_Angeles` or `UTC`",
+        );
+        return None;
+    }
+    Some(text.value.as_str().into())
+}
+
+fn read_limit(section: &Section<'_, '_>, unit: &Unit, kind: Option<&WindowKind>) -> Option<u64> {
+    if matches!(kind, Some(WindowKind::Percent { .. })) {
+        if section.has("limit") {
+            let message = "only the server knows the limit of a budget in percent";
+            section.report(&section.span_of("limit"), message, "leave it out");
+        }
+        return Some(1);
+    }
+    // Money may be counted without a limit of the network's own.
+    if let (Unit::Money(_), false) = (unit, section.has("limit")) {
+        return Some(LIMIT_MAX);
+    }
+    if !section.has("limit") {
+        section.missing("limit", "limit = 300");
+    }
+    match unit {
+        Unit::Money(_) => read_money(section, "limit"),
+        _ => section.number("limit", 1..=1_000_000_000).map(u64::from),
+    }
+}
+
+/// An amount of money, in millionths.
+fn read_money(section: &Section<'_, '_>, key: &str) -> Option<u64> {
+    let text = section.amount(key)?;
+    let amount = parse_money(&text.value);
+    if amount.is_none() {
+        let message = format!("`{}` is no amount of money", text.value);
+        section.report(
+            &text.span,
+            message,
+            format!("write for example `{key} = \"0.005\"`"),
+        );
+    }
+    amount
+}
+
+/// Digits, perhaps with up to six places after a point.
+pub(crate) fn parse_money(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let is_digits = |text: &str| text.bytes().all(|it| it.is_ascii_digit());
+    if whole.is_empty() || !is_digits(whole) || !is_digits(part) || part.len() > 6 {
+        return None;
+    }
+    let millionths: u64 = format!("{part:0<6}").parse().ok()?;
+    let whole: u64 = whole.parse().ok()?;
+    whole
+        .checked_mul(MONEY_SCALE)?
+        .checked_add(millionths)
+        .filter(|amount| *amount <= LIMIT_MAX)
+}
+
+/// What a query takes of the budgets that cover it, by their places in the list.
+pub(super) fn read_costs(
+    section: &Section<'_, '_>,
+    budgets: &[Declared],
+    covering: &[usize],
+) -> Vec<QueryCost> {
+    let named = section.table("costs");
+    if let Some(named) = &named {
+        let known: Vec<&str> = covering
+            .iter()
+            .map(|place| &*budgets[*place].rule.name)
+            .collect();
+        named.expect_keys(&known);
+    }
+    let cost_of = |place: &usize| {
+        let rule = &budgets[*place].rule;
+        let is_money = matches!(rule.unit, Unit::Money(_));
+        let given = named.as_ref().filter(|named| named.has(&rule.name));
+        let (call, item) = match given {
+            // Money is paid only for what has a price.
+            None => (u64::from(!is_money), 0),
+            Some(named) => read_cost(named, &rule.name, is_money)?,
+        };
+        Some(QueryCost {
+            budget: *place,
+            call,
+            item,
+        })
+    };
+    let costs = covering.iter().filter_map(cost_of);
+    costs
+        .filter(|cost| cost.call > 0 || cost.item > 0)
+        .collect()
+}
+
+/// `5`, or `{ call = 1, item = 2 }`.
+fn read_cost(named: &Section<'_, '_>, budget: &str, is_money: bool) -> Option<(u64, u64)> {
+    let amount = |section: &Section<'_, '_>, key: &str| {
+        if is_money {
+            return read_money(section, key);
+        }
+        section.number(key, 0..=1_000_000).map(u64::from)
+    };
+    if !named.is_table(budget) {
+        return Some((amount(named, budget)?, 0));
+    }
+    let cost = named.table(budget)?;
+    cost.expect_keys(keys::COST);
+    let part = |key: &str| match cost.has(key) {
+        true => amount(&cost, key),
+        false => Some(0),
+    };
+    Some((part("call")?, part("item")?))
 }
 
 /// `30s`, `5m`, `1h` or `1d`, in microseconds.
@@ -89,8 +313,18 @@ pub(super) fn read_span(section: &Section<'_, '_>, text: &Placed<String>) -> Opt
     span_us
 }
 
+/// The headers of a server that speaks of one budget at a time, and not of which.
 pub(super) fn read_headers(top: &Section<'_, '_>) -> Option<LimitHeaders> {
     let section = top.table("limit_headers")?;
+    for key in ["limit", "remaining", "reset"] {
+        if !section.has(key) {
+            section.missing(key, &format!("{key} = \"x-ratelimit-{key}\""));
+        }
+    }
+    read_header_names(&section)
+}
+
+fn read_header_names(section: &Section<'_, '_>) -> Option<LimitHeaders> {
     section.expect_keys(keys::LIMIT_HEADERS);
     let formats = [
         ("iso8601", ResetFormat::Iso8601),
@@ -98,18 +332,62 @@ pub(super) fn read_headers(top: &Section<'_, '_>) -> Option<LimitHeaders> {
         ("seconds_left", ResetFormat::SecondsLeft),
     ];
     let name = |key: &str| {
-        let text = section.need_text(key, &format!("{key} = \"x-ratelimit-{key}\""));
+        let text = section.text(key);
         text.map(|text| text.value.to_ascii_lowercase())
     };
-    let (limit, remaining, reset) = (name("limit"), name("remaining"), name("reset"));
-    if !section.has("reset_format") {
+    if section.has("reset") && !section.has("reset_format") {
         section.missing("reset_format", "reset_format = \"iso8601\"");
     }
-    let reset_format = section.word("reset_format", &formats);
-    Some(LimitHeaders {
-        limit: limit?,
-        remaining: remaining?,
-        reset: reset?,
-        reset_format: reset_format?,
-    })
+    let reset_format = match section.has("reset_format") {
+        true => Some(section.word("reset_format", &formats)?),
+        false => None,
+    };
+    let headers = LimitHeaders {
+        limit: name("limit"),
+        remaining: name("remaining"),
+        used: name("used"),
+        percent: name("percent").map(|header| PercentHeader {
+            header,
+            keys: section
+                .texts("percent_keys")
+                .unwrap_or_default()
+                .into_iter()
+                .map(|text| text.value)
+                .collect(),
+            minutes_key: section.text("minutes_key").map(|text| text.value),
+        }),
+        reset: name("reset").zip(reset_format),
+    };
+    let says_something =
+        headers.remaining.is_some() || headers.used.is_some() || headers.percent.is_some();
+    if !says_something {
+        section.missing("remaining", "remaining = \"x-ratelimit-remaining\"");
+        return None;
+    }
+    Some(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_is_read_to_the_millionth_and_nothing_else_is_money() {
+        assert_eq!(parse_money("20"), Some(20_000_000));
+        assert_eq!(parse_money("0.005"), Some(5_000));
+        assert_eq!(parse_money("1.000001"), Some(1_000_001));
+        for wrong in [
+            "",
+            ".",
+            ".5",
+            "-1",
+            "1e3",
+            "1.0000001",
+            "1,5",
+            "99999999999999",
+            "NaN",
+        ] {
+            assert_eq!(parse_money(wrong), None, "{wrong}");
+        }
+    }
 }

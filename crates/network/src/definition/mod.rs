@@ -84,7 +84,13 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
     let seeds = visits::read_seeds(&top, &types);
     let errors = visits::read_errors(&top, &types, &queries);
     types::check_resolve(&top, &types, &queries);
-    let (budgets, conditions) = budgets.into_iter().unzip();
+    let mut rules = Vec::with_capacity(budgets.len());
+    let (mut conditions, mut budget_headers) = (Vec::new(), Vec::new());
+    for declared in budgets {
+        rules.push(declared.rule);
+        conditions.push(declared.condition);
+        budget_headers.push(declared.headers);
+    }
     Some(Network {
         name,
         title,
@@ -108,8 +114,9 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
         shapes: types.shapes,
         queries,
         robots,
-        budgets,
+        budgets: rules,
         conditions,
+        budget_headers,
         limit_headers: limits::read_headers(&top),
         seeds,
         errors,

@@ -1,15 +1,14 @@
 //! `[queries.…]`: what can be asked, how it pages, and what is in the answer.
 
+use super::limits::{Declared, read_costs};
 use super::source::{Placed, Section};
 use super::types::{Types, link_table, read_ignored, report_nameless};
 use super::{digest_of, keys, named_sections};
-use crate::network::{
-    AuthNeed, Batch, BatchStyle, BudgetCondition, PageRule, Query, Select, SelectLink, SinceRule,
-};
+use crate::network::{AuthNeed, Batch, BatchStyle, PageRule, Query, Select, SelectLink, SinceRule};
 use crate::path::parse_path;
 use crate::seed::{Piece, parse_template};
 use crate::shape::{Node, ReadDepth, ReadPath, TreeBuilder};
-use kittiwake_model::{BudgetRule, List, Name};
+use kittiwake_model::{List, Name};
 
 /// Pages of one walk when the definition names no bound.
 const PAGES_MAX_DEFAULT: u32 = 10_000;
@@ -22,7 +21,7 @@ pub(super) const LISTS: &[(&str, List)] = &[
 pub(super) fn read_queries(
     top: &Section<'_, '_>,
     types: &Types,
-    budgets: &[(BudgetRule, BudgetCondition)],
+    budgets: &[Declared],
 ) -> Vec<Query> {
     let sections = named_sections(top, "queries");
     if sections.is_empty() {
@@ -38,7 +37,7 @@ fn read_query(
     name: Name,
     section: &Section<'_, '_>,
     types: &Types,
-    budgets: &[(BudgetRule, BudgetCondition)],
+    budgets: &[Declared],
 ) -> Option<Query> {
     section.expect_keys(keys::QUERY);
     section.text("source");
@@ -103,7 +102,7 @@ fn read_query(
         page,
         since,
         secret_parameters: Vec::new(),
-        budgets: read_budget_names(section, budgets),
+        costs: read_costs(section, budgets, &read_budget_names(section, budgets)),
         selects,
         tree,
         slots,
@@ -277,14 +276,11 @@ fn read_since(section: &Section<'_, '_>, types: &Types, has_pages: bool) -> Opti
     })
 }
 
-fn read_budget_names(
-    section: &Section<'_, '_>,
-    budgets: &[(BudgetRule, BudgetCondition)],
-) -> Vec<usize> {
+fn read_budget_names(section: &Section<'_, '_>, budgets: &[Declared]) -> Vec<usize> {
     let Some(names) = section.texts("budgets") else {
         return (0..budgets.len()).collect();
     };
-    let known: Vec<&str> = budgets.iter().map(|(rule, _)| &*rule.name).collect();
+    let known: Vec<&str> = budgets.iter().map(|it| &*it.rule.name).collect();
     let mut places = Vec::new();
     for name in names {
         match known.iter().position(|known| *known == name.value) {

@@ -281,6 +281,29 @@ impl<'s, 't> Section<'s, 't> {
         read
     }
 
+    pub(super) fn is_table(&self, key: &str) -> bool {
+        self.get(key)
+            .is_some_and(|value| matches!(value.get_ref(), DeValue::Table(_)))
+    }
+
+    /// A number, perhaps with a fraction, as it is written; or a text.
+    pub(super) fn amount(&self, key: &str) -> Option<Placed<String>> {
+        let value = self.get(key)?;
+        let text = match value.get_ref() {
+            DeValue::String(text) => text.clone().into_owned(),
+            DeValue::Integer(number) => number.as_str().to_owned(),
+            DeValue::Float(number) => number.as_str().to_owned(),
+            _ => {
+                self.wrong(key, value, "an amount", &format!("{key} = \"0.005\""));
+                return None;
+            }
+        };
+        Some(Placed {
+            value: text,
+            span: value.span(),
+        })
+    }
+
     /// A list of texts; one text alone is a list of one.
     pub(super) fn texts(&self, key: &str) -> Option<Vec<Placed<String>>> {
         let value = self.get(key)?;

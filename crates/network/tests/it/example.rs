@@ -63,7 +63,7 @@ fn a_fixed_address_keeps_its_path() {
         plan.url.as_str(),
         "https://api.gulls.example/v2/users/u%2F1/followers?count=100"
     );
-    assert_eq!(plan.budgets.len(), 1);
+    assert_eq!(plan.costs.len(), 1);
     assert!(!network.needs_host());
 }
 

@@ -5,7 +5,7 @@ use kittiwake_model::{
     Identity, Key, LimitTime, LinkTable, List, Name, OutcomeCode, Reference, Role, Standing, Table,
     Value, Walk,
 };
-use kittiwake_network::{Answer, Ask, AuthNeed, Page, RequestError, SeedError};
+use kittiwake_network::{Answer, Ask, AuthNeed, LimitReport, Page, RequestError, SeedError, Word};
 
 const USER: &str = r#"{"id":"7","username":"ann","acct":"ann","display_name":"Ann","locked":false,
   "bot":true,"created_at":"2026-10-14T00:00:00.000Z","note":"<p>sea &amp; sky</p>",
@@ -180,7 +180,7 @@ fn budgets_follow_the_credential_and_the_paging_parameters() {
     let network = mastodon();
     let charged = |page, authenticated| -> Vec<String> {
         let plan = plan(&network, "timeline", page, authenticated);
-        plan.budgets.iter().map(ToString::to_string).collect()
+        plan.costs.iter().map(|it| it.budget.to_string()).collect()
     };
     assert_eq!(charged(Page::First, true), ["user", "token"]);
     assert_eq!(charged(Page::First, false), ["ip"]);
@@ -678,8 +678,7 @@ fn every_status_has_an_outcome() {
 #[test]
 fn headers_lower_the_budgets_they_speak_of() {
     let network = mastodon();
-    let names: Vec<Name> = ["user", "token", "paging-user"].map(Name::from).to_vec();
-    let query = network.query("timeline").unwrap();
+    let costs = plan(&network, "timeline", Page::Next("max_id=1"), true).costs;
     // 12:07, so that the windows of 5 and of 15 minutes end at different times.
     let now: LimitTime = LimitTime(
         "2026-11-15T12:07:00Z"
@@ -694,8 +693,9 @@ fn headers_lower_the_budgets_they_speak_of() {
             "x-ratelimit-reset" => Some(reset.to_owned()),
             _ => None,
         };
-        let reports = network.limit_reports(query, &names, &header, now);
-        assert!(reports.iter().all(|report| report.remaining == 12));
+        let reports = network.limit_reports(&costs, &header, now);
+        let left = |report: &LimitReport| matches!(report.word, Word::Left { remaining: 12, .. });
+        assert!(reports.iter().all(left));
         reports
             .into_iter()
             .map(|report| report.budget.to_string())

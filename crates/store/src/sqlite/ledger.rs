@@ -18,10 +18,16 @@ const APPLICATION_ID: i32 = 0x4B69_744C;
 /// Other processes may be waiting for the disk while they hold the file.
 const BUSY_WAIT: Duration = Duration::from_secs(30);
 
-const MIGRATIONS: &[Migration] = &[Migration {
-    to: 1,
-    apply: |connection| connection.execute_batch(TABLES),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        to: 1,
+        apply: |connection| connection.execute_batch(TABLES),
+    },
+    Migration {
+        to: 2,
+        apply: |connection| connection.execute_batch(SECOND),
+    },
+];
 
 const TABLES: &str = "
 CREATE TABLE grants(
@@ -37,6 +43,39 @@ CREATE TABLE observations(
   used INTEGER NOT NULL, foreign_calls INTEGER NOT NULL,
   PRIMARY KEY (budget, start_us)) WITHOUT ROWID;
 CREATE TABLE blocks(budget TEXT PRIMARY KEY, until_us INTEGER NOT NULL) WITHOUT ROWID;
+";
+
+/// Grants of every kind of budget, each with the time until which it counts; one that nobody has
+/// closed counted in the window after its own, too.
+const SECOND: &str = "
+ALTER TABLE grants RENAME TO old_grants;
+ALTER TABLE observations RENAME TO old_observations;
+DROP INDEX grants_by_window;
+CREATE TABLE grants(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, budget TEXT NOT NULL, units INTEGER NOT NULL,
+  until_us INTEGER NOT NULL, window_us INTEGER NOT NULL, closed INTEGER NOT NULL,
+  holder TEXT NOT NULL);
+CREATE INDEX grants_by_budget ON grants(budget, until_us);
+CREATE TABLE observations(
+  budget TEXT PRIMARY KEY, units INTEGER NOT NULL, until_us INTEGER NOT NULL,
+  window_us INTEGER NOT NULL, used INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE budgets(
+  budget TEXT PRIMARY KEY, unit_limit INTEGER NOT NULL, blocked_us INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE openings(
+  budget TEXT PRIMARY KEY, earliest_us INTEGER NOT NULL, latest_us INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE lessons(
+  topic TEXT PRIMARY KEY, number INTEGER NOT NULL, at_us INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO grants SELECT id, budget, calls - unused,
+  CASE closed WHEN 0 THEN end_us + end_us - start_us ELSE end_us END, start_us, closed, holder
+  FROM old_grants WHERE calls > unused;
+INSERT INTO grants(budget, units, until_us, window_us, closed, holder)
+  SELECT budget, calls, end_us, start_us, 1, holder FROM carries;
+INSERT INTO observations SELECT budget, max(foreign_calls), max(end_us), max(start_us), max(used)
+  FROM old_observations GROUP BY budget;
+INSERT INTO budgets SELECT budget, max(budget_limit), 0 FROM old_grants GROUP BY budget;
+INSERT INTO budgets SELECT budget, 0, until_us FROM blocks WHERE true
+  ON CONFLICT (budget) DO UPDATE SET blocked_us = excluded.blocked_us;
+DROP TABLE old_grants; DROP TABLE old_observations; DROP TABLE carries; DROP TABLE blocks;
 ";
 
 /// Opens the file and answers whoever asks.

@@ -1,6 +1,6 @@
 //! Permits in virtual time: several processes, one ledger, crashes, and a server that counts.
 
-#[path = "../../store/tests/it/postgres/server.rs"]
+#[path = "../../../store/tests/it/postgres/server.rs"]
 mod server;
 
 use super::{Permit, Purse, Taken};

@@ -1,0 +1,616 @@
+//! Permits: the right to send one call, out of grants that are durable already.
+//!
+//! A call is charged to every budget that covers it. Grants are taken from the ledger in small
+//! blocks, so that exactness does not cost a write per call; what a crash leaves unspent counts
+//! as spent until it would have been over.
+
+mod pace;
+mod pocket;
+mod skew;
+
+pub use pace::Pace;
+
+use crate::progress::BudgetProgress;
+use crate::settings::Limits;
+use crate::{Clock, EngineError};
+use kittiwake_model::{BudgetId, BudgetRule, Cost, LimitTime, Name, Unit, Window, WindowKind};
+use kittiwake_network::budget::{self, least_limit};
+use kittiwake_network::{LimitReport, Word};
+use kittiwake_store::ledger::{Acquired, Ledger, Lesson, Observed, Settling, Want};
+use pocket::{Drawn, Occasion, Pocket};
+use serde::Serialize;
+use skew::Skew;
+use std::collections::BTreeMap;
+
+/// Windows that are longer are spread evenly only by crawls that do not end by themselves.
+const EVEN_WINDOW_US_MAX: i64 = 3_600_000_000;
+/// What is known of a limit in percent is forgotten after this time.
+const LESSON_KEPT_US: i64 = 30 * 86_400_000_000;
+
+/// What one call takes of one budget, and which that is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Charge {
+    pub budget: BudgetId,
+    pub cost: Cost,
+}
+
+/// The right to send one call. Has to be settled once the call is answered or given up.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Permit {
+    drawn: Vec<Drawn>,
+    sent: LimitTime,
+}
+
+/// What asking for a permit gave.
+#[derive(Debug)]
+pub(crate) enum Taken {
+    Permit(Permit),
+    /// Nothing may be sent before this time; the budget's name says why.
+    Wait {
+        until: LimitTime,
+        budget: Name,
+    },
+}
+
+/// How a call ended, as far as limits are concerned.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Answered<'a> {
+    /// Items in the answer; nothing is known of a call that failed.
+    pub items: Option<u64>,
+    /// What the answer says of limits.
+    pub reports: &'a [LimitReport],
+    /// The second that the answer is dated with.
+    pub date: Option<LimitTime>,
+}
+
+/// One budget's use in this run.
+#[derive(Debug, Clone, Serialize)]
+pub struct BudgetSpent {
+    pub budget: Name,
+    /// Calls that were sent.
+    pub calls: u64,
+    /// Units that they took.
+    pub units: u64,
+    pub unit: Unit,
+    /// Units allowed in each window, after the reserve.
+    pub limit: u64,
+    pub window_seconds: f64,
+    /// Windows that the run touched, the first and the last perhaps in part.
+    pub windows: u64,
+}
+
+impl BudgetSpent {
+    /// The share of what all these windows allowed that this run used.
+    pub fn share(&self) -> f64 {
+        self.units as f64 / (self.limit as f64 * self.windows as f64)
+    }
+}
+
+/// The first call of a run goes alone: it tells what the server's clock shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum First {
+    Unsent,
+    UnderWay,
+    Answered,
+}
+
+/// How long to wait for the first answer before it is looked for again.
+const FIRST_ANSWER_US: i64 = 50_000;
+
+/// All budgets of one crawl.
+#[derive(Debug)]
+pub(crate) struct Purse {
+    ledger: Option<Ledger>,
+    clock: Clock,
+    holder: String,
+    pockets: BTreeMap<BudgetId, Pocket>,
+    reserve: f64,
+    guard_us: i64,
+    pace: Pace,
+    /// Whether windows of any length are spread evenly.
+    is_endless: bool,
+    skew: Skew,
+    /// Whether anything was heard of the server.
+    first: First,
+    started: LimitTime,
+}
+
+impl Purse {
+    pub(crate) fn new(
+        ledger: Option<Ledger>,
+        clock: Clock,
+        holder: String,
+        limits: Limits,
+    ) -> Self {
+        let started = clock.limit();
+        let (reserve, guard_us, pace, ledger) = match limits {
+            Limits::Keep {
+                reserve,
+                guard,
+                pace,
+            } => (reserve, guard.as_micros() as i64, pace, ledger),
+            Limits::Off => (0.0, 0, Pace::Burst, None),
+        };
+        Self {
+            ledger,
+            clock,
+            holder,
+            pockets: BTreeMap::new(),
+            reserve,
+            guard_us,
+            pace,
+            is_endless: false,
+            skew: Skew::unknown(guard_us),
+            first: First::Unsent,
+            started,
+        }
+    }
+
+    /// The crawl does not end by itself: windows of any length are spread evenly.
+    pub(crate) fn go_on_for_ever(&mut self) {
+        self.is_endless = true;
+    }
+
+    /// Makes a budget known before it is drawn from.
+    pub(crate) async fn add(&mut self, id: BudgetId, rule: &BudgetRule) -> Result<(), EngineError> {
+        if self.pockets.contains_key(&id) {
+            return Ok(());
+        }
+        let limit = budget::after_reserve(rule.limit, self.reserve);
+        let mut pocket = Pocket::new(id.clone(), rule, limit);
+        if let (WindowKind::Percent { .. }, Some(ledger)) = (&rule.kind, &self.ledger) {
+            let lessons = ledger.lessons(&lesson_topic(&id)).await?;
+            let since = self.clock.limit().plus_us(-LESSON_KEPT_US);
+            let known = lessons.iter().find(|lesson| lesson.at > since);
+            if let Some(lesson) = known {
+                let told = u64::try_from(lesson.number).unwrap_or(1);
+                pocket.limit = budget::after_reserve(told, self.reserve);
+            }
+        }
+        self.pockets.insert(id, pocket);
+        Ok(())
+    }
+
+    /// The present by the clock that a budget goes by: the calendar's windows end when the server's
+    /// clock says so.
+    fn now_for(&self, kind: &WindowKind) -> LimitTime {
+        now_for(kind, &self.skew, self.clock.limit())
+    }
+
+    /// A time by a budget's clock as ours shows it.
+    fn on_our_clock(&self, kind: &WindowKind, then: LimitTime) -> LimitTime {
+        if is_of_the_calendar(kind) {
+            self.skew.ours(then)
+        } else {
+            then
+        }
+    }
+
+    /// How near to the edge of a window nothing is sent.
+    fn edge_us(&self) -> i64 {
+        if self.skew.is_known() {
+            self.skew.doubt_us()
+        } else {
+            self.guard_us
+        }
+    }
+
+    /// Until when these budgets are known to give nothing.
+    pub(crate) fn shut(&self, charges: &[Charge]) -> Option<(LimitTime, Name)> {
+        let pockets = charges
+            .iter()
+            .filter_map(|charge| self.pockets.get(&charge.budget));
+        let waits = pockets.filter_map(|pocket| {
+            let kind = &pocket.rule.kind;
+            let now = self.now_for(kind);
+            let until = self.closed_at(pocket, now)?;
+            Some((self.on_our_clock(kind, until), pocket.rule.name.clone()))
+        });
+        waits.max()
+    }
+
+    /// Until when a budget gives nothing, if it does not: shut, too near a window's edge, or ahead
+    /// of its beat.
+    fn closed_at(&self, pocket: &Pocket, now: LimitTime) -> Option<LimitTime> {
+        if let Some(until) = pocket.shut_at(now) {
+            return Some(until);
+        }
+        if let Some(window) = pocket.window(now) {
+            let edge_us = self.edge_us();
+            let opens = window.start.plus_us(edge_us);
+            if now < opens {
+                return Some(opens);
+            }
+            if now >= window.end.plus_us(-edge_us) {
+                return Some(window.end.plus_us(edge_us));
+            }
+            if pocket.opened != Some(window) {
+                return None;
+            }
+        }
+        pocket
+            .beat
+            .next()
+            .filter(|next| self.pace == Pace::Even && *next > now)
+    }
+
+    /// Every budget in its current window, for those who watch.
+    pub(crate) fn now(&self) -> Vec<BudgetProgress> {
+        if self.ledger.is_none() {
+            return Vec::new();
+        }
+        let ours = self.clock.limit();
+        let shown = self.pockets.values().map(|pocket| {
+            let kind = &pocket.rule.kind;
+            let now = now_for(kind, &self.skew, ours);
+            let resets = pocket.window(now).map(|window| window.end);
+            BudgetProgress {
+                budget: pocket.rule.name.clone(),
+                id: pocket.id.clone(),
+                unit: pocket.rule.unit.clone(),
+                left: pocket.left(),
+                limit: pocket.limit,
+                resets: resets.map(|then| self.on_our_clock(kind, then)),
+                shut_until: pocket
+                    .shut_at(now)
+                    .map(|then| self.on_our_clock(kind, then)),
+            }
+        });
+        shown.collect()
+    }
+
+    /// Takes the right to one call from every one of the budgets, or from none.
+    pub(crate) async fn take(&mut self, charges: &[Charge]) -> Result<Taken, EngineError> {
+        let sent = self.clock.limit();
+        if self.ledger.is_none() {
+            let drawn = Vec::new();
+            return Ok(Taken::Permit(Permit { drawn, sent }));
+        }
+        if self.first == First::UnderWay {
+            return Ok(Taken::Wait {
+                until: sent.plus_us(FIRST_ANSWER_US),
+                budget: "first answer".into(),
+            });
+        }
+        // Asking the ledger takes time, in which a window may end; then it is asked again.
+        for _ in 0..4 {
+            if let Some((until, budget)) = self.shut(charges) {
+                return Ok(Taken::Wait { until, budget });
+            }
+            self.enter_windows(charges).await?;
+            let wants = self.wants(charges);
+            if wants.is_empty() {
+                return Ok(Taken::Permit(self.spend(charges)));
+            }
+            if let Some(wait) = self.acquire(wants).await? {
+                return Ok(wait);
+            }
+        }
+        let until = self.clock.limit().plus_us(1_000);
+        Ok(Taken::Wait {
+            until,
+            budget: "window edge".into(),
+        })
+    }
+
+    /// On entering a window: calls of earlier windows that are still unanswered count in it too,
+    /// and what earlier grants left unspent is handed back.
+    async fn enter_windows(&mut self, charges: &[Charge]) -> Result<(), EngineError> {
+        let ours = self.clock.limit();
+        let mut settlings = Vec::new();
+        for charge in charges {
+            let Some(pocket) = self.pockets.get_mut(&charge.budget) else {
+                continue;
+            };
+            let now = now_for(&pocket.rule.kind, &self.skew, ours);
+            if pocket.enter(now) {
+                settlings.extend(pocket.settlings(now, Occasion::Entering));
+            }
+        }
+        self.tell(settlings).await
+    }
+
+    fn wants(&self, charges: &[Charge]) -> Vec<Want> {
+        let lacking = charges.iter().filter_map(|charge| {
+            let pocket = self.pockets.get(&charge.budget)?;
+            let now = self.now_for(&pocket.rule.kind);
+            pocket.want(&charge.cost, now, &self.holder)
+        });
+        lacking.collect()
+    }
+
+    async fn acquire(&mut self, wants: Vec<Want>) -> Result<Option<Taken>, EngineError> {
+        self.settle_spent().await?;
+        let Some(ledger) = &self.ledger else {
+            return Ok(None);
+        };
+        match ledger.acquire(wants).await? {
+            Acquired::Granted(grants) => {
+                let ours = self.clock.limit();
+                for grant in grants {
+                    if let Some(pocket) = self.pockets.get_mut(&grant.budget) {
+                        let now = now_for(&pocket.rule.kind, &self.skew, ours);
+                        pocket.take_in(&grant, now);
+                    }
+                }
+                Ok(None)
+            }
+            Acquired::Exhausted { budget, until } => {
+                let now = self.clock.limit();
+                let Some(pocket) = self.pockets.get_mut(&budget) else {
+                    let budget = Name::from(budget.0.as_str());
+                    return Ok(Some(Taken::Wait { until, budget }));
+                };
+                let kind = pocket.rule.kind.clone();
+                pocket.shut_until = until.max(now_for(&kind, &self.skew, now).plus_us(1));
+                let (until, budget) = (pocket.shut_until, pocket.rule.name.clone());
+                Ok(Some(Taken::Wait {
+                    until: self.on_our_clock(&kind, until),
+                    budget,
+                }))
+            }
+        }
+    }
+
+    fn spend(&mut self, charges: &[Charge]) -> Permit {
+        let ours = self.clock.limit();
+        let edge_us = self.edge_us();
+        let is_first = self.first == First::Unsent;
+        if is_first {
+            self.first = First::UnderWay;
+        }
+        let mut drawn = Vec::with_capacity(charges.len());
+        for charge in charges {
+            let Some(pocket) = self.pockets.get_mut(&charge.budget) else {
+                continue;
+            };
+            let now = now_for(&pocket.rule.kind, &self.skew, ours);
+            drawn.push(pocket.draw(&charge.cost, now, is_first));
+            let length_us = pocket.rule.kind.length_us().unwrap_or(0);
+            if self.pace == Pace::Even && (self.is_endless || length_us <= EVEN_WINDOW_US_MAX) {
+                pocket.keep_beat(&charge.cost, now, edge_us);
+            }
+        }
+        Permit { drawn, sent: ours }
+    }
+
+    /// The call was answered, or is known not to be on its way any more. The server's word on a
+    /// budget lowers it at once.
+    pub(crate) async fn settle(
+        &mut self,
+        permit: Permit,
+        answered: Answered<'_>,
+    ) -> Result<(), EngineError> {
+        let ours = self.clock.limit();
+        self.first = First::Answered;
+        if let Some(date) = answered.date {
+            self.skew.hear(date, permit.sent, ours);
+        }
+        for drawn in permit.drawn {
+            let Some(pocket) = self.pockets.get_mut(&drawn.budget) else {
+                continue;
+            };
+            let now = now_for(&pocket.rule.kind, &self.skew, ours);
+            // What failed may have cost all that it could.
+            pocket.settle(&drawn, answered.items.unwrap_or(u64::MAX), now);
+            let narrower = pocket.heard_in_opened(&drawn, now);
+            if let (Some((window, opened)), Some(ledger)) = (narrower, &self.ledger) {
+                let length_us = pocket.rule.kind.length_us().unwrap_or(0);
+                ledger
+                    .narrow(&drawn.budget, window, opened, length_us)
+                    .await?;
+            }
+            self.hear(&drawn, answered.reports, now).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes in what an answer says of a budget that it was charged to.
+    async fn hear(
+        &mut self,
+        drawn: &Drawn,
+        reports: &[LimitReport],
+        now: LimitTime,
+    ) -> Result<(), EngineError> {
+        let edge_us = self.edge_us().max(self.guard_us);
+        let Some(pocket) = self.pockets.get_mut(&drawn.budget) else {
+            return Ok(());
+        };
+        let report = reports.iter().find(|report| {
+            report.budget == pocket.rule.name && pocket.speaks_of_now(report, now, edge_us)
+        });
+        let Some(report) = report else {
+            pocket.word.silent = pocket.word.silent.saturating_add(1);
+            pocket.grow_unheard(now);
+            return Ok(());
+        };
+        // Whatever was answered before this call was sent, the server had counted.
+        if drawn.window == pocket.opened {
+            pocket.word.silent_reflected = pocket.word.silent_reflected.max(drawn.silent_before);
+        }
+        match report.word {
+            Word::Left { limit, remaining } => {
+                let report = (limit, remaining, report.is_named);
+                self.observe(&drawn.budget, report, now).await
+            }
+            Word::Percent(percent) => self.learn_limit(&drawn.budget, percent, now).await,
+        }
+    }
+
+    /// Takes in the server's word on the present window of a budget.
+    async fn observe(
+        &mut self,
+        id: &BudgetId,
+        (limit, remaining, is_named): (u64, u64, bool),
+        now: LimitTime,
+    ) -> Result<(), EngineError> {
+        let Some(pocket) = self.pockets.get_mut(id) else {
+            return Ok(());
+        };
+        let told = budget::after_reserve(limit, self.reserve);
+        if limit > 0 {
+            // Only who names the budget can mean that it allows more than it was declared to.
+            pocket.limit = if is_named {
+                told
+            } else {
+                pocket.limit.min(told)
+            };
+        }
+        // On our own scale: what the server leaves us, without what we leave to others, is all
+        // that is left of our limit.
+        let remaining = remaining.saturating_sub(limit.saturating_sub(told));
+        let least = pocket.word.least_left.unwrap_or(remaining);
+        pocket.word.least_left = Some(least.min(remaining));
+        let used = pocket.limit.saturating_sub(remaining);
+        let flying = pocket.flying();
+        let excess = used.saturating_sub(pocket.word.answered + flying);
+        let window = pocket.window(now);
+        if window.is_some() && excess <= pocket.word.excess {
+            return Ok(());
+        }
+        pocket.word.excess = excess;
+        let observed = Observed {
+            budget: id.clone(),
+            at: now,
+            window: window.map_or(LimitTime(0), |window| window.start),
+            used,
+            unreflected: flying + pocket.unspent(),
+            until: pocket.others_until(now),
+        };
+        match &self.ledger {
+            Some(ledger) => Ok(ledger.observe(observed).await?),
+            None => Ok(()),
+        }
+    }
+
+    /// So much of a limit is used that only the server knows: from what we have spent of it follows
+    /// what it is at least.
+    async fn learn_limit(
+        &mut self,
+        id: &BudgetId,
+        percent: u32,
+        now: LimitTime,
+    ) -> Result<(), EngineError> {
+        let Some(pocket) = self.pockets.get_mut(id) else {
+            return Ok(());
+        };
+        let counted = pocket.counted_since(now);
+        let told = least_limit(counted, percent);
+        let limit = budget::after_reserve(told, self.reserve);
+        if percent >= 100 {
+            // More was used than we know of: others draw from it too.
+            pocket.limit = pocket.limit.min(counted.max(1));
+            pocket.shut_until = pocket.others_until(now);
+            return Ok(());
+        }
+        if limit <= pocket.limit {
+            return Ok(());
+        }
+        pocket.limit = limit;
+        let lesson = Lesson {
+            topic: lesson_topic(id),
+            number: i64::try_from(told).unwrap_or(i64::MAX),
+            at: now,
+        };
+        match &self.ledger {
+            Some(ledger) => Ok(ledger.learn(lesson).await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the ledger of grants of which every call was sent and answered, so that no other
+    /// process takes them for calls that may still be on their way.
+    pub(crate) async fn settle_spent(&mut self) -> Result<(), EngineError> {
+        self.tell_of_all(Occasion::Passing).await
+    }
+
+    async fn tell_of_all(&mut self, occasion: Occasion) -> Result<(), EngineError> {
+        let ours = self.clock.limit();
+        let mut settlings = Vec::new();
+        for pocket in self.pockets.values_mut() {
+            let now = now_for(&pocket.rule.kind, &self.skew, ours);
+            settlings.extend(pocket.settlings(now, occasion));
+        }
+        self.tell(settlings).await
+    }
+
+    async fn tell(&self, settlings: Vec<Settling>) -> Result<(), EngineError> {
+        match &self.ledger {
+            Some(ledger) if !settlings.is_empty() => Ok(ledger.settle(settlings).await?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Nothing is drawn from these budgets before `until`, by our clock.
+    pub(crate) async fn block(
+        &mut self,
+        budgets: &[BudgetId],
+        until: LimitTime,
+    ) -> Result<(), EngineError> {
+        for id in budgets {
+            let Some(pocket) = self.pockets.get_mut(id) else {
+                continue;
+            };
+            let until = now_for(&pocket.rule.kind, &self.skew, until);
+            pocket.shut_until = pocket.shut_until.max(until);
+            if let Some(ledger) = &self.ledger {
+                ledger.block(id, until).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands back everything unspent; the crawl is over.
+    pub(crate) async fn close(&mut self) -> Result<(), EngineError> {
+        // What may count in the present windows is said before its grants are closed.
+        self.tell_of_all(Occasion::Entering).await?;
+        self.tell_of_all(Occasion::Closing).await
+    }
+
+    pub(crate) fn spent(&self) -> Vec<BudgetSpent> {
+        let now = self.clock.limit();
+        let pockets = self.pockets.values().filter(|pocket| pocket.calls > 0);
+        pockets
+            .map(|pocket| BudgetSpent {
+                budget: pocket.rule.name.clone(),
+                calls: pocket.calls,
+                units: pocket.spent,
+                unit: pocket.rule.unit.clone(),
+                limit: pocket.declared,
+                window_seconds: pocket.rule.kind.length_us().unwrap_or(0) as f64 / 1e6,
+                windows: windows_between(pocket, self.started, now),
+            })
+            .collect()
+    }
+}
+
+fn lesson_topic(id: &BudgetId) -> String {
+    format!("limit {}", id.0)
+}
+
+/// How many windows a span of time touches.
+fn windows_between(pocket: &Pocket, from: LimitTime, to: LimitTime) -> u64 {
+    let length_us = pocket.rule.kind.length_us().unwrap_or(1).max(1);
+    let start = |at: LimitTime| pocket.window(at).map_or(at, |window: Window| window.start);
+    let apart_us = start(to).since_us(start(from)).max(0);
+    (apart_us / length_us) as u64 + 1
+}
+
+const fn is_of_the_calendar(kind: &WindowKind) -> bool {
+    matches!(
+        kind,
+        WindowKind::Aligned { .. } | WindowKind::Day { .. } | WindowKind::Month { .. }
+    )
+}
+
+fn now_for(kind: &WindowKind, skew: &Skew, ours: LimitTime) -> LimitTime {
+    if is_of_the_calendar(kind) {
+        skew.theirs(ours)
+    } else {
+        ours
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,547 @@
+//! One budget as one process draws from it: what it holds, what it may send when, and until when
+//! what it spent counts. Pure; the times are those of the clock that the budget goes by.
+
+use super::pace::Beat;
+use kittiwake_model::{BudgetId, BudgetRule, Cost, LimitTime, Window, WindowKind};
+use kittiwake_network::{LimitReport, budget};
+use kittiwake_store::ledger::{Grant, Opened, Part, Settling, Term, Want};
+use std::collections::VecDeque;
+
+/// A block of grants is this part of a window's allowance, so that a crash costs little.
+const BLOCKS_PER_WINDOW: u64 = 20;
+const BLOCK_CALLS_MAX: u64 = 25;
+/// A grant that belongs to no window of the calendar is to be used within this part of its length,
+/// so that what a crash leaves is known to be over.
+const USE_WITHIN_PARTS: i64 = 20;
+/// The same where calls are counted at once.
+const USE_WITHIN_US: i64 = 10_000_000;
+/// A call that was sent arrives within this time, or never: longer than any call is waited for.
+const TRANSIT_US: i64 = 60_000_000;
+/// What comes back one by one is remembered in so many steps of a window.
+const STEPS_PER_WINDOW: i64 = 400;
+
+/// Calls that are remembered to learn a limit from.
+const RECENT_MAX: usize = 100_000;
+
+/// One budget.
+#[derive(Debug)]
+pub(super) struct Pocket {
+    pub(super) id: BudgetId,
+    pub(super) rule: BudgetRule,
+    /// Units after the reserve.
+    pub(super) declared: u64,
+    /// The same, as the server's word has it.
+    pub(super) limit: u64,
+    held: Vec<Held>,
+    /// The window of the calendar that was last drawn from.
+    pub(super) opened: Option<Window>,
+    pub(super) shut_until: LimitTime,
+    pub(super) beat: Beat,
+    /// Units that count beside those of this process, when the ledger was last asked.
+    others: u64,
+    /// Units drawn since then.
+    drawn: u64,
+    pub(super) spent: u64,
+    pub(super) calls: u64,
+    pub(super) word: ServerWord,
+    /// Answered calls of the last length, where the limit is learnt from them.
+    recent: VecDeque<(LimitTime, u64)>,
+}
+
+/// What the server said of the present window.
+#[derive(Debug, Default)]
+pub(super) struct ServerWord {
+    /// Units of the window that were answered, for comparison.
+    pub(super) answered: u64,
+    /// The greatest excess that was shown.
+    pub(super) excess: u64,
+    /// The least that is left, without what we leave to others.
+    pub(super) least_left: Option<u64>,
+    /// Units that were answered without a word on this budget.
+    pub(super) silent: u64,
+    /// The first of those that `least_left` is sure to reflect.
+    pub(super) silent_reflected: u64,
+}
+
+/// A grant, and what became of it so far.
+#[derive(Debug)]
+struct Held {
+    grant: i64,
+    unspent: u64,
+    /// Units that were sent and are unanswered.
+    flying: u64,
+    /// What was answered, and until when it counts.
+    parts: Vec<Part>,
+    belongs: Belongs,
+}
+
+/// Why it is asked what there is to tell of grants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Occasion {
+    /// A window of the calendar begins.
+    Entering,
+    Passing,
+    /// The crawl is over. A grant with a call that may still be on its way stays open, as after a
+    /// crash.
+    Closing,
+}
+
+/// When a grant may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Belongs {
+    ToWindow(Window),
+    ToOpened(Opened),
+    Before(LimitTime),
+}
+
+/// Units of one budget that one call has taken.
+#[derive(Debug)]
+pub(super) struct Drawn {
+    pub(super) budget: BudgetId,
+    cost: Cost,
+    pieces: Vec<(i64, u64)>,
+    /// The server's silence when the call was sent: those calls had been counted before it was.
+    pub(super) silent_before: u64,
+    /// The window it was sent in.
+    pub(super) window: Option<Window>,
+    sent: LimitTime,
+    is_blind: bool,
+}
+
+impl Pocket {
+    pub(super) fn new(id: BudgetId, rule: &BudgetRule, limit: u64) -> Self {
+        Self {
+            id,
+            rule: rule.clone(),
+            declared: limit,
+            limit,
+            held: Vec::new(),
+            opened: None,
+            shut_until: LimitTime(i64::MIN),
+            beat: Beat::default(),
+            others: 0,
+            drawn: 0,
+            spent: 0,
+            calls: 0,
+            word: ServerWord::default(),
+            recent: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn window(&self, now: LimitTime) -> Option<Window> {
+        budget::window_at(&self.rule.kind, now)
+    }
+
+    /// The part of a length within which a grant is to be used.
+    fn use_within_us(&self) -> i64 {
+        self.rule
+            .kind
+            .length_us()
+            .map_or(USE_WITHIN_US, |length_us| {
+                (length_us / USE_WITHIN_PARTS).max(1)
+            })
+    }
+
+    fn transit_us(&self) -> i64 {
+        self.rule
+            .kind
+            .length_us()
+            .map_or(TRANSIT_US, |length_us| length_us.min(TRANSIT_US))
+    }
+
+    fn is_usable(&self, held: &Held, now: LimitTime) -> bool {
+        match held.belongs {
+            Belongs::ToWindow(window) => window.contains(now),
+            Belongs::ToOpened(opened) => now < self.last_send(opened),
+            Belongs::Before(end) => now < end,
+        }
+    }
+
+    /// Up to when calls of a window that began with a call may be sent.
+    pub(super) fn last_send(&self, opened: Opened) -> LimitTime {
+        let length_us = self.rule.kind.length_us().unwrap_or(0);
+        opened.earliest.plus_us(length_us - self.drain_us())
+    }
+
+    /// What is sent this long before the end of a window is commonly answered when it ends.
+    fn drain_us(&self) -> i64 {
+        self.rule.kind.length_us().unwrap_or(0) / 400
+    }
+
+    fn usable(&self, now: LimitTime) -> u64 {
+        let usable = self.held.iter().filter(|held| self.is_usable(held, now));
+        usable.map(|held| held.unspent).sum()
+    }
+
+    pub(super) fn flying(&self) -> u64 {
+        self.held.iter().map(|held| held.flying).sum()
+    }
+
+    pub(super) fn unspent(&self) -> u64 {
+        self.held.iter().map(|held| held.unspent).sum()
+    }
+
+    /// What has to be asked of the ledger before a call of this cost.
+    pub(super) fn want(&self, cost: &Cost, now: LimitTime, holder: &str) -> Option<Want> {
+        let most = cost.most();
+        let lacking = most.saturating_sub(self.usable(now));
+        if lacking == 0 {
+            return None;
+        }
+        let block = (self.limit / most.max(1) / BLOCKS_PER_WINDOW).clamp(1, BLOCK_CALLS_MAX);
+        let is_whole = lacking == most;
+        let length_us = self.rule.kind.length_us().unwrap_or(USE_WITHIN_US);
+        Some(Want {
+            budget: self.id.clone(),
+            at: now,
+            limit: self.limit,
+            call_units: lacking,
+            calls: if is_whole { block as u32 } else { 1 },
+            term: self.term(now),
+            ask_again: now.plus_us((length_us / 50).max(1)),
+            holder: holder.to_owned(),
+        })
+    }
+
+    fn term(&self, now: LimitTime) -> Term {
+        if let WindowKind::FromFirst { length_us } = self.rule.kind {
+            return Term::FromFirst {
+                length_us,
+                drain_us: self.drain_us(),
+                transit_us: self.transit_us(),
+            };
+        }
+        if let Some(window) = self.window(now) {
+            // Calls that are under way when their window ends may count in the next one.
+            let next = self.window(window.end).map_or(window.end, |next| next.end);
+            return Term::Until {
+                until: next,
+                window: window.start,
+            };
+        }
+        let length_us = self.rule.kind.length_us().unwrap_or(0);
+        Term::Until {
+            until: now.plus_us(self.use_within_us() + self.transit_us() + length_us),
+            window: LimitTime(0),
+        }
+    }
+
+    pub(super) fn take_in(&mut self, grant: &Grant, now: LimitTime) {
+        let belongs = match (grant.opened, self.window(now)) {
+            (Some(opened), _) => Belongs::ToOpened(opened),
+            (None, Some(window)) => Belongs::ToWindow(window),
+            (None, None) => Belongs::Before(now.plus_us(self.use_within_us())),
+        };
+        self.others = grant
+            .others
+            .saturating_sub(self.unspent())
+            .saturating_sub(self.flying());
+        self.drawn = 0;
+        self.held.push(Held {
+            grant: grant.id,
+            unspent: grant.units,
+            flying: 0,
+            parts: Vec::new(),
+            belongs,
+        });
+    }
+
+    /// Units that are left of the present window, as far as is known here.
+    pub(super) fn left(&self) -> u64 {
+        self.limit
+            .saturating_sub(self.others)
+            .saturating_sub(self.drawn)
+    }
+
+    /// Takes the units of a call. `is_blind` says that the server's clock is not known yet.
+    pub(super) fn draw(&mut self, cost: &Cost, now: LimitTime, is_blind: bool) -> Drawn {
+        let most = cost.most();
+        let mut pieces = Vec::with_capacity(1);
+        let mut lacking = most;
+        for place in 0..self.held.len() {
+            if lacking == 0 {
+                break;
+            }
+            if !self.is_usable(&self.held[place], now) {
+                continue;
+            }
+            let held = &mut self.held[place];
+            let units = held.unspent.min(lacking);
+            if units == 0 {
+                continue;
+            }
+            held.unspent -= units;
+            held.flying += units;
+            lacking -= units;
+            pieces.push((held.grant, units));
+        }
+        self.drawn = self.drawn.saturating_add(most);
+        self.spent = self.spent.saturating_add(most);
+        self.calls += 1;
+        Drawn {
+            budget: self.id.clone(),
+            cost: cost.clone(),
+            pieces,
+            silent_before: self.word.silent,
+            window: self.window(now),
+            sent: now,
+            is_blind,
+        }
+    }
+
+    /// A call was answered with so many items: what it did not cost can be spent again.
+    pub(super) fn settle(&mut self, drawn: &Drawn, items: u64, now: LimitTime) {
+        let most = drawn.cost.most();
+        let cost = drawn.cost.of(items).min(most);
+        let mut to_return = most - cost;
+        self.remember(drawn.sent, cost, now);
+        self.spent = self.spent.saturating_sub(to_return);
+        self.drawn = self.drawn.saturating_sub(to_return);
+        for (grant, units) in drawn.pieces.iter().rev() {
+            let until = self.counts_until(*grant, now);
+            // It may have been in the next window by the server's clock.
+            let next = self.window(until).filter(|_| drawn.is_blind);
+            let until = next.map_or(until, |next| next.end);
+            let is_now = self.window(now) == self.opened;
+            let Some(held) = self.held.iter_mut().find(|held| held.grant == *grant) else {
+                continue;
+            };
+            let returned = to_return.min(*units);
+            to_return -= returned;
+            held.flying = held.flying.saturating_sub(*units);
+            held.unspent += returned;
+            let spent = units - returned;
+            if is_now {
+                self.word.answered += spent;
+            }
+            if self.rule.kind == WindowKind::Concurrency {
+                held.unspent += spent;
+            } else {
+                add_part(&mut held.parts, spent, until, self.rule.kind.length_us());
+            }
+        }
+    }
+
+    fn remember(&mut self, sent: LimitTime, units: u64, now: LimitTime) {
+        let WindowKind::Percent { length_us } = self.rule.kind else {
+            return;
+        };
+        self.recent.push_back((sent, units));
+        while let Some((sent, _)) = self.recent.front()
+            && (now.since_us(*sent) >= length_us || self.recent.len() > RECENT_MAX)
+        {
+            self.recent.pop_front();
+        }
+    }
+
+    /// Until when a call counts that was made out of this grant and is answered now.
+    fn counts_until(&self, grant: i64, now: LimitTime) -> LimitTime {
+        let length_us = self.rule.kind.length_us().unwrap_or(0);
+        let held = self.held.iter().find(|held| held.grant == grant);
+        match held.map(|held| held.belongs) {
+            Some(Belongs::ToWindow(window)) if window.contains(now) => window.end,
+            // The server may have counted it in any window since.
+            Some(Belongs::ToWindow(_)) => self.window(now).map_or(now, |window| window.end),
+            Some(Belongs::ToOpened(opened)) => {
+                let end = opened.latest.plus_us(length_us);
+                let is_late = now >= opened.earliest.plus_us(length_us);
+                if is_late { end.plus_us(length_us) } else { end }
+            }
+            Some(Belongs::Before(_)) | None => now.plus_us(length_us),
+        }
+    }
+
+    /// The first answer in a window that began with a call tells when it began at the latest: the
+    /// name of the window, if that is news.
+    pub(super) fn heard_in_opened(
+        &mut self,
+        drawn: &Drawn,
+        now: LimitTime,
+    ) -> Option<(LimitTime, Opened)> {
+        let (grant, _) = drawn.pieces.first()?;
+        let held = self.held.iter().find(|held| held.grant == *grant)?;
+        let Belongs::ToOpened(opened) = held.belongs else {
+            return None;
+        };
+        if now >= opened.latest {
+            return None;
+        }
+        let narrower = Opened {
+            latest: now,
+            ..opened
+        };
+        let length_us = self.rule.kind.length_us().unwrap_or(0);
+        let is_same = |held: &Held| matches!(held.belongs, Belongs::ToOpened(it) if it.earliest == opened.earliest);
+        for held in self.held.iter_mut().filter(|held| is_same(held)) {
+            held.belongs = Belongs::ToOpened(narrower);
+            for part in &mut held.parts {
+                part.until = part.until.min(narrower.latest.plus_us(length_us));
+            }
+        }
+        Some((opened.earliest, narrower))
+    }
+
+    /// What is to be told of grants that are over, or of which nothing is left to send or to hear.
+    pub(super) fn settlings(&mut self, now: LimitTime, occasion: Occasion) -> Vec<Settling> {
+        let usable: Vec<bool> = self
+            .held
+            .iter()
+            .map(|held| self.is_usable(held, now))
+            .collect();
+        let open_until: Vec<LimitTime> = self
+            .held
+            .iter()
+            .map(|held| self.open_until(held, now))
+            .collect();
+        let mut settlings = Vec::new();
+        for (place, held) in self.held.iter_mut().enumerate() {
+            let is_idle = held.unspent == 0 && held.flying == 0;
+            let is_news = held.unspent > 0 || !held.parts.is_empty();
+            let is_due = match occasion {
+                Occasion::Closing => held.flying == 0,
+                // What is still under way counts in the window that begins.
+                Occasion::Entering => !usable[place],
+                Occasion::Passing => is_idle || (!usable[place] && is_news),
+            };
+            if !is_due {
+                continue;
+            }
+            let open = (held.flying > 0).then_some(Part {
+                units: held.flying,
+                until: open_until[place],
+            });
+            let mut parts = std::mem::take(&mut held.parts);
+            parts.retain(|part| part.until > now);
+            held.unspent = 0;
+            settlings.push(Settling {
+                grant: held.grant,
+                parts,
+                open,
+            });
+        }
+        self.held
+            .retain(|held| held.unspent > 0 || held.flying > 0 || !held.parts.is_empty());
+        settlings
+    }
+
+    /// Until when calls out of a grant count that is over while they are under way.
+    fn open_until(&self, held: &Held, now: LimitTime) -> LimitTime {
+        let length_us = self.rule.kind.length_us().unwrap_or(0);
+        match (held.belongs, self.window(now)) {
+            (_, Some(window)) => window.end,
+            (Belongs::ToOpened(opened), None) => opened.latest.plus_us(2 * length_us),
+            _ => now.plus_us(self.transit_us() + length_us),
+        }
+    }
+
+    /// A call was sent: when the next one is due, if they are spread evenly.
+    pub(super) fn keep_beat(&mut self, cost: &Cost, now: LimitTime, edge_us: i64) {
+        let most = cost.most().max(1);
+        let length_us = self.rule.kind.length_us();
+        let (end, calls_left) = match (self.window(now), self.opened_now(), length_us) {
+            (Some(window), _, _) => (window.end.plus_us(-edge_us), self.left() / most),
+            (None, Some(opened), _) => (self.last_send(opened), self.left() / most),
+            (None, None, Some(length_us)) => {
+                let calls = (self.limit / most).max(1);
+                (now.plus_us(length_us), calls.saturating_sub(1))
+            }
+            (None, None, None) => return,
+        };
+        self.beat.sent(now, end, calls_left);
+    }
+
+    /// The window that began with a call and is drawn from.
+    fn opened_now(&self) -> Option<Opened> {
+        self.held.iter().rev().find_map(|held| match held.belongs {
+            Belongs::ToOpened(opened) => Some(opened),
+            _ => None,
+        })
+    }
+
+    /// Until when calls of others count of which nothing else is known.
+    pub(super) fn others_until(&self, now: LimitTime) -> LimitTime {
+        let length_us = self.rule.kind.length_us().unwrap_or(0);
+        match (self.window(now), self.opened_now()) {
+            (Some(window), _) => window.end,
+            (None, Some(opened)) => opened.latest.plus_us(length_us),
+            (None, None) => now.plus_us(length_us),
+        }
+    }
+
+    /// Whether a report is about the present window. A reset that does not belong to it speaks of
+    /// one that is over or of another clock.
+    pub(super) fn speaks_of_now(&self, report: &LimitReport, now: LimitTime, edge_us: i64) -> bool {
+        let Some(window) = self.window(now) else {
+            return true;
+        };
+        let length_us = window.end.since_us(window.start);
+        let tolerance_us = (length_us / 50).max(edge_us);
+        let is_near = |reset: LimitTime| reset.since_us(window.end).abs() <= tolerance_us;
+        report.reset.is_none_or(is_near) && self.opened == Some(window)
+    }
+
+    /// Units that were surely made and surely still count with the server.
+    pub(super) fn counted_since(&self, now: LimitTime) -> u64 {
+        let length_us = self.rule.kind.length_us().unwrap_or(0);
+        self.recent
+            .iter()
+            .filter(|(sent, _)| now.since_us(*sent) < length_us)
+            .map(|(_, units)| units)
+            .sum()
+    }
+
+    /// A call was answered without a word on how much is used: a limit that only the server knows
+    /// is felt for, a tenth at a time.
+    pub(super) fn grow_unheard(&mut self, now: LimitTime) {
+        if let WindowKind::Percent { .. } = self.rule.kind {
+            let counted = self.counted_since(now);
+            self.limit = self.limit.max(counted + counted / 10 + 1);
+        }
+    }
+
+    /// Enters the present window of the calendar; what the server said of another is over.
+    pub(super) fn enter(&mut self, now: LimitTime) -> bool {
+        let window = self.window(now);
+        if window.is_none() || window == self.opened {
+            return false;
+        }
+        self.opened = window;
+        self.limit = self.declared;
+        self.word = ServerWord::default();
+        self.beat = Beat::default();
+        (self.others, self.drawn) = (0, 0);
+        true
+    }
+
+    /// Until when nothing may be sent, if that is so: because the ledger or the server said so, or
+    /// because calls of which the server's count may not tell yet could take all that it has left.
+    /// Each of their answers may make room again.
+    pub(super) fn shut_at(&self, now: LimitTime) -> Option<LimitTime> {
+        if self.shut_until > now {
+            return Some(self.shut_until);
+        }
+        let window = self.window(now)?;
+        let left = self
+            .word
+            .least_left
+            .filter(|_| self.opened == Some(window))?;
+        let silent = self.word.silent.saturating_sub(self.word.silent_reflected);
+        (left <= self.flying().saturating_add(silent)).then_some(window.end)
+    }
+}
+
+/// Notes a part; what counts until nearly the same time is one.
+fn add_part(parts: &mut Vec<Part>, units: u64, until: LimitTime, length_us: Option<i64>) {
+    if units == 0 {
+        return;
+    }
+    let step_us = length_us.unwrap_or(0) / STEPS_PER_WINDOW;
+    if let Some(last) = parts.last_mut()
+        && until.since_us(last.until).abs() <= step_us
+    {
+        last.units += units;
+        last.until = last.until.max(until);
+        return;
+    }
+    parts.push(Part { units, until });
+}

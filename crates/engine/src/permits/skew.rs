@@ -1,0 +1,120 @@
+//! How far a server's clock is from ours. Pure.
+
+use kittiwake_model::LimitTime;
+
+/// A second that a server names is over within a second.
+const SECOND_US: i64 = 1_000_000;
+/// How much two clocks may move apart, in millionths.
+const DRIFT_PPM: i64 = 100;
+
+/// The server's clock is ahead of ours by so much at least and at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Skew {
+    least_us: i64,
+    most_us: i64,
+    /// When that was last found so; never before the first answer.
+    found: Option<LimitTime>,
+}
+
+impl Skew {
+    /// Before anything was heard: as far off as clocks commonly are.
+    pub(crate) const fn unknown(common_us: i64) -> Self {
+        Self {
+            least_us: -common_us,
+            most_us: common_us,
+            found: None,
+        }
+    }
+
+    pub(crate) const fn is_known(&self) -> bool {
+        self.found.is_some()
+    }
+
+    /// Takes in the second that an answer is dated with: it was written between these two instants
+    /// of our clock.
+    pub(crate) fn hear(&mut self, date: LimitTime, sent: LimitTime, answered: LimitTime) {
+        let least_us = date.since_us(answered);
+        let most_us = date.plus_us(SECOND_US).since_us(sent);
+        let Some(found) = self.found else {
+            *self = Self {
+                least_us,
+                most_us,
+                found: Some(answered),
+            };
+            return;
+        };
+        let drift_us = answered.since_us(found).max(0) / 1_000_000 * DRIFT_PPM;
+        let narrower = Self {
+            least_us: least_us.max(self.least_us - drift_us),
+            most_us: most_us.min(self.most_us + drift_us),
+            found: Some(answered.max(found)),
+        };
+        // What contradicts itself shows that one of the clocks was set.
+        *self = if narrower.least_us <= narrower.most_us {
+            narrower
+        } else {
+            Self {
+                least_us,
+                most_us,
+                found: Some(answered),
+            }
+        };
+    }
+
+    /// What the server's clock shows, to the best of our knowledge.
+    pub(crate) fn theirs(&self, ours: LimitTime) -> LimitTime {
+        ours.plus_us(self.middle_us())
+    }
+
+    /// When our clock shows what theirs does at `theirs`, to the best of our knowledge.
+    pub(crate) fn ours(&self, theirs: LimitTime) -> LimitTime {
+        theirs.plus_us(-self.middle_us())
+    }
+
+    /// By how much that may be wrong.
+    pub(crate) const fn doubt_us(&self) -> i64 {
+        (self.most_us - self.least_us + 1) / 2
+    }
+
+    const fn middle_us(&self) -> i64 {
+        self.least_us + (self.most_us - self.least_us) / 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_true_difference_is_never_ruled_out(
+            true_us in -100_000_000_i64..100_000_000,
+            calls in prop::collection::vec((0_i64..5_000_000, 1_i64..900_000, 0_i64..900_000), 1..40),
+        ) {
+            let mut skew = Skew::unknown(1_000_000);
+            let mut now = LimitTime(1_000_000_000_000);
+            for (pause_us, out_us, back_us) in calls {
+                let sent = now.plus_us(pause_us);
+                let written = sent.plus_us(out_us);
+                let answered = written.plus_us(back_us);
+                let theirs = written.plus_us(true_us);
+                let date = LimitTime(theirs.0 - theirs.0.rem_euclid(SECOND_US));
+                skew.hear(date, sent, answered);
+                prop_assert!(skew.least_us <= true_us && true_us <= skew.most_us, "{skew:?}");
+                prop_assert!((skew.theirs(now).since_us(now) - true_us).abs() <= skew.doubt_us());
+                now = answered;
+            }
+        }
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_believed_anew() {
+        let mut skew = Skew::unknown(0);
+        let at = |seconds: i64| LimitTime(seconds * SECOND_US);
+        skew.hear(at(100), at(100), at(100));
+        assert_eq!(skew.ours(skew.theirs(at(7))), at(7));
+        skew.hear(at(500), at(101), at(101));
+        assert!((399..=400).contains(&(skew.theirs(at(101)).since_us(at(101)) / SECOND_US)));
+    }
+}
