@@ -227,6 +227,13 @@ impl Shop {
         }
     }
 
+    /// What earlier runs found out of the clock of the host.
+    pub(crate) async fn recall_clock(&self) -> Result<(), EngineError> {
+        let base = self.settings.base.origin().ascii_serialization();
+        let host = format!("{base} ({})", self.settings.clock_source);
+        self.purse.lock().await.recall_clock(&host).await
+    }
+
     pub(crate) fn query<'a>(&'a self, step: &Step) -> Result<&'a Query, EngineError> {
         self.settings
             .network

@@ -29,6 +29,8 @@ pub struct Want {
     pub term: Term,
     /// When to ask again for a budget of which others may hand something back.
     pub ask_again: LimitTime,
+    /// For how long a grant is used.
+    pub use_us: i64,
     /// Who asks: a process, or a run of it.
     pub holder: String,
 }
@@ -67,6 +69,8 @@ pub struct Grant {
     pub units: u64,
     /// What counts beside it: of others, and by the server's word.
     pub others: u64,
+    /// What others have spent for certain, and what counts for longer than a grant is used.
+    pub spent_by_others: u64,
     /// The window it belongs to, where windows begin with the first call.
     pub opened: Option<Opened>,
 }

@@ -17,13 +17,15 @@ use kittiwake_model::{BudgetId, BudgetRule, Cost, LimitTime, Name, Unit, Window,
 use kittiwake_network::budget::{self, least_limit};
 use kittiwake_network::{LimitReport, Word};
 use kittiwake_store::ledger::{Acquired, Ledger, Lesson, Observed, Settling, Want};
-use pocket::{Drawn, Occasion, Pocket};
+use pocket::{Drawn, Moment, Occasion, Pocket};
 use serde::Serialize;
 use skew::Skew;
 use std::collections::BTreeMap;
 
 /// Windows that are longer are spread evenly only by crawls that do not end by themselves.
 const EVEN_WINDOW_US_MAX: i64 = 3_600_000_000;
+/// A call that was sent arrives within this time, or never: longer than any call is waited for.
+const TRANSIT_US: i64 = 60_000_000;
 /// What is known of a limit in percent is forgotten after this time.
 const LESSON_KEPT_US: i64 = 30 * 86_400_000_000;
 
@@ -95,6 +97,13 @@ enum First {
     Answered,
 }
 
+/// Where what is known of the server's clock is kept, and how well it was known when it was.
+#[derive(Debug)]
+struct ClockKept {
+    topics: [String; 2],
+    doubt_us: i64,
+}
+
 /// How long to wait for the first answer before it is looked for again.
 const FIRST_ANSWER_US: i64 = 50_000;
 
@@ -107,12 +116,14 @@ pub(crate) struct Purse {
     pockets: BTreeMap<BudgetId, Pocket>,
     reserve: f64,
     guard_us: i64,
+    transit_us: i64,
     pace: Pace,
     /// Whether windows of any length are spread evenly.
     is_endless: bool,
     skew: Skew,
     /// Whether anything was heard of the server.
     first: First,
+    clock_kept: Option<ClockKept>,
     started: LimitTime,
 }
 
@@ -139,12 +150,55 @@ impl Purse {
             pockets: BTreeMap::new(),
             reserve,
             guard_us,
+            transit_us: TRANSIT_US,
             pace,
             is_endless: false,
             skew: Skew::unknown(guard_us),
             first: First::Unsent,
+            clock_kept: None,
             started,
         }
+    }
+
+    /// Recalls what an earlier run found out of the clock of this host, and what this one finds out
+    /// is kept for the next.
+    pub(crate) async fn recall_clock(&mut self, host: &str) -> Result<(), EngineError> {
+        let Some(ledger) = &self.ledger else {
+            return Ok(());
+        };
+        let topics = [format!("clock-least {host}"), format!("clock-most {host}")];
+        let now = self.clock.limit();
+        if let [Some(least), Some(most)] = [
+            ledger.lessons(&topics[0]).await?.into_iter().next(),
+            ledger.lessons(&topics[1]).await?.into_iter().next(),
+        ] {
+            self.skew = Skew::remembered(least.number, most.number, least.at, now);
+            self.first = First::Answered;
+        }
+        self.clock_kept = Some(ClockKept {
+            topics,
+            doubt_us: i64::MAX,
+        });
+        Ok(())
+    }
+
+    /// Keeps what is known of the server's clock, whenever it is known twice as well.
+    async fn remember_clock(&mut self) -> Result<(), EngineError> {
+        let doubt_us = self.skew.doubt_us();
+        let (Some(kept), Some(ledger)) = (&mut self.clock_kept, &self.ledger) else {
+            return Ok(());
+        };
+        if doubt_us > kept.doubt_us / 2 {
+            return Ok(());
+        }
+        kept.doubt_us = doubt_us;
+        let (least_us, most_us) = self.skew.bounds();
+        let at = self.clock.limit();
+        for (topic, number) in kept.topics.iter().zip([least_us, most_us]) {
+            let topic = topic.clone();
+            ledger.learn(Lesson { topic, number, at }).await?;
+        }
+        Ok(())
     }
 
     /// The crawl does not end by itself: windows of any length are spread evenly.
@@ -158,18 +212,28 @@ impl Purse {
             return Ok(());
         }
         let limit = budget::after_reserve(rule.limit, self.reserve);
-        let mut pocket = Pocket::new(id.clone(), rule, limit);
-        if let (WindowKind::Percent { .. }, Some(ledger)) = (&rule.kind, &self.ledger) {
-            let lessons = ledger.lessons(&lesson_topic(&id)).await?;
-            let since = self.clock.limit().plus_us(-LESSON_KEPT_US);
-            let known = lessons.iter().find(|lesson| lesson.at > since);
-            if let Some(lesson) = known {
-                let told = u64::try_from(lesson.number).unwrap_or(1);
-                pocket.limit = budget::after_reserve(told, self.reserve);
-            }
+        let mut pocket = Pocket::new(id.clone(), rule, limit, self.transit_us);
+        if let Some(limit) = self.learnt_limit(&id, rule).await? {
+            pocket.raise(limit);
         }
         self.pockets.insert(id, pocket);
         Ok(())
+    }
+
+    /// What anybody has found out of a limit that only the server knows.
+    async fn learnt_limit(
+        &self,
+        id: &BudgetId,
+        rule: &BudgetRule,
+    ) -> Result<Option<u64>, EngineError> {
+        let (WindowKind::Percent { .. }, Some(ledger)) = (&rule.kind, &self.ledger) else {
+            return Ok(None);
+        };
+        let since = self.clock.limit().plus_us(-LESSON_KEPT_US);
+        let lessons = ledger.lessons(&lesson_topic(id)).await?;
+        let known = lessons.iter().find(|lesson| lesson.at > since);
+        let told = known.map(|lesson| u64::try_from(lesson.number).unwrap_or(1));
+        Ok(told.map(|told| budget::after_reserve(told, self.reserve)))
     }
 
     /// The present by the clock that a budget goes by: the calendar's windows end when the server's
@@ -198,13 +262,11 @@ impl Purse {
 
     /// Until when these budgets are known to give nothing.
     pub(crate) fn shut(&self, charges: &[Charge]) -> Option<(LimitTime, Name)> {
-        let pockets = charges
-            .iter()
-            .filter_map(|charge| self.pockets.get(&charge.budget));
-        let waits = pockets.filter_map(|pocket| {
+        let waits = charges.iter().filter_map(|charge| {
+            let pocket = self.pockets.get(&charge.budget)?;
             let kind = &pocket.rule.kind;
             let now = self.now_for(kind);
-            let until = self.closed_at(pocket, now)?;
+            let until = self.closed_at(pocket, now, charge.cost.most())?;
             Some((self.on_our_clock(kind, until), pocket.rule.name.clone()))
         });
         waits.max()
@@ -212,8 +274,8 @@ impl Purse {
 
     /// Until when a budget gives nothing, if it does not: shut, too near a window's edge, or ahead
     /// of its beat.
-    fn closed_at(&self, pocket: &Pocket, now: LimitTime) -> Option<LimitTime> {
-        if let Some(until) = pocket.shut_at(now) {
+    fn closed_at(&self, pocket: &Pocket, now: LimitTime, units: u64) -> Option<LimitTime> {
+        if let Some(until) = pocket.shut_at(now, units) {
             return Some(until);
         }
         if let Some(window) = pocket.window(now) {
@@ -253,7 +315,7 @@ impl Purse {
                 limit: pocket.limit,
                 resets: resets.map(|then| self.on_our_clock(kind, then)),
                 shut_until: pocket
-                    .shut_at(now)
+                    .shut_at(now, 1)
                     .map(|then| self.on_our_clock(kind, then)),
             }
         });
@@ -303,9 +365,9 @@ impl Purse {
             let Some(pocket) = self.pockets.get_mut(&charge.budget) else {
                 continue;
             };
-            let now = now_for(&pocket.rule.kind, &self.skew, ours);
-            if pocket.enter(now) {
-                settlings.extend(pocket.settlings(now, Occasion::Entering));
+            let moment = moment_for(&pocket.rule.kind, &self.skew, ours);
+            if pocket.enter(moment.at) {
+                settlings.extend(pocket.settlings(moment, Occasion::Entering));
             }
         }
         self.tell(settlings).await
@@ -337,17 +399,28 @@ impl Purse {
                 Ok(None)
             }
             Acquired::Exhausted { budget, until } => {
-                let now = self.clock.limit();
                 let Some(pocket) = self.pockets.get_mut(&budget) else {
                     let budget = Name::from(budget.0.as_str());
                     return Ok(Some(Taken::Wait { until, budget }));
                 };
                 let kind = pocket.rule.kind.clone();
-                pocket.shut_until = until.max(now_for(&kind, &self.skew, now).plus_us(1));
-                let (until, budget) = (pocket.shut_until, pocket.rule.name.clone());
+                let now = now_for(&kind, &self.skew, self.clock.limit());
+                let until = until.max(now.plus_us(1));
+                pocket.run_dry(until, now);
+                let rule = pocket.rule.clone();
+                self.settle_spent().await?;
+                // Another process may have found out that there is more.
+                let learnt = self.learnt_limit(&budget, &rule).await?;
+                let pocket = self.pockets.get_mut(&budget);
+                if let (Some(limit), Some(pocket)) = (learnt, pocket)
+                    && limit > pocket.limit
+                {
+                    pocket.raise(limit);
+                    return Ok(None);
+                }
                 Ok(Some(Taken::Wait {
                     until: self.on_our_clock(&kind, until),
-                    budget,
+                    budget: rule.name,
                 }))
             }
         }
@@ -386,14 +459,16 @@ impl Purse {
         self.first = First::Answered;
         if let Some(date) = answered.date {
             self.skew.hear(date, permit.sent, ours);
+            self.remember_clock().await?;
         }
         for drawn in permit.drawn {
             let Some(pocket) = self.pockets.get_mut(&drawn.budget) else {
                 continue;
             };
-            let now = now_for(&pocket.rule.kind, &self.skew, ours);
+            let moment = moment_for(&pocket.rule.kind, &self.skew, ours);
+            let now = moment.at;
             // What failed may have cost all that it could.
-            pocket.settle(&drawn, answered.items.unwrap_or(u64::MAX), now);
+            pocket.settle(&drawn, answered.items.unwrap_or(u64::MAX), moment);
             let narrower = pocket.heard_in_opened(&drawn, now);
             if let (Some((window, opened)), Some(ledger)) = (narrower, &self.ledger) {
                 let length_us = pocket.rule.kind.length_us().unwrap_or(0);
@@ -464,9 +539,14 @@ impl Purse {
         pocket.word.least_left = Some(least.min(remaining));
         let used = pocket.limit.saturating_sub(remaining);
         let flying = pocket.flying();
-        let excess = used.saturating_sub(pocket.word.answered + flying);
         let window = pocket.window(now);
-        if window.is_some() && excess <= pocket.word.excess {
+        let answered = match window {
+            Some(_) => pocket.word.answered,
+            None => pocket.answered_since(now),
+        };
+        let excess = used.saturating_sub(answered + flying);
+        let known = window.map_or(0, |_| pocket.word.excess);
+        if excess <= known {
             return Ok(());
         }
         pocket.word.excess = excess;
@@ -507,7 +587,7 @@ impl Purse {
         if limit <= pocket.limit {
             return Ok(());
         }
-        pocket.limit = limit;
+        pocket.raise(limit);
         let lesson = Lesson {
             topic: lesson_topic(id),
             number: i64::try_from(told).unwrap_or(i64::MAX),
@@ -529,8 +609,8 @@ impl Purse {
         let ours = self.clock.limit();
         let mut settlings = Vec::new();
         for pocket in self.pockets.values_mut() {
-            let now = now_for(&pocket.rule.kind, &self.skew, ours);
-            settlings.extend(pocket.settlings(now, occasion));
+            let moment = moment_for(&pocket.rule.kind, &self.skew, ours);
+            settlings.extend(pocket.settlings(moment, occasion));
         }
         self.tell(settlings).await
     }
@@ -602,6 +682,20 @@ const fn is_of_the_calendar(kind: &WindowKind) -> bool {
         kind,
         WindowKind::Aligned { .. } | WindowKind::Day { .. } | WindowKind::Month { .. }
     )
+}
+
+fn moment_for(kind: &WindowKind, skew: &Skew, ours: LimitTime) -> Moment {
+    let at = now_for(kind, skew, ours);
+    let doubt_us = if is_of_the_calendar(kind) && skew.is_known() {
+        skew.doubt_us()
+    } else {
+        0
+    };
+    Moment {
+        at,
+        earliest: at.plus_us(-doubt_us),
+        latest: at.plus_us(doubt_us),
+    }
 }
 
 fn now_for(kind: &WindowKind, skew: &Skew, ours: LimitTime) -> LimitTime {

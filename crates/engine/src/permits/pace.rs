@@ -26,6 +26,14 @@ impl Beat {
         self.next
     }
 
+    /// A call was sent where calls come back one by one: the next is due a share later.
+    pub(super) fn sent_regularly(&mut self, now: LimitTime, share_us: i64) {
+        let due = self.next.unwrap_or(now);
+        let is_idle = now.since_us(due) > 2 * share_us;
+        let from = if is_idle { now } else { due };
+        self.next = Some(from.plus_us(share_us));
+    }
+
     /// A call was sent. The next is due after an even share of the time until `end`, counted from
     /// when this one was due and not from when it was sent, which would drift; unless there was
     /// nothing to send for more than two shares.

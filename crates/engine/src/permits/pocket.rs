@@ -14,14 +14,23 @@ const BLOCK_CALLS_MAX: u64 = 25;
 /// so that what a crash leaves is known to be over.
 const USE_WITHIN_PARTS: i64 = 20;
 /// The same where calls are counted at once.
-const USE_WITHIN_US: i64 = 10_000_000;
-/// A call that was sent arrives within this time, or never: longer than any call is waited for.
-const TRANSIT_US: i64 = 60_000_000;
+const USE_WITHIN_US: i64 = 2_000_000;
+/// A budget of which others may hand something back is asked again after this part of a window.
+const ASK_AGAIN_PARTS: i64 = 400;
 /// What comes back one by one is remembered in so many steps of a window.
 const STEPS_PER_WINDOW: i64 = 400;
 
 /// Calls that are remembered to learn a limit from.
 const RECENT_MAX: usize = 100_000;
+
+/// The present by the clock that a budget goes by. Of another's clock one knows only within what
+/// bounds it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Moment {
+    pub(super) at: LimitTime,
+    pub(super) earliest: LimitTime,
+    pub(super) latest: LimitTime,
+}
 
 /// One budget.
 #[derive(Debug)]
@@ -35,16 +44,23 @@ pub(super) struct Pocket {
     held: Vec<Held>,
     /// The window of the calendar that was last drawn from.
     pub(super) opened: Option<Window>,
+    /// The server wants nothing before.
     pub(super) shut_until: LimitTime,
+    /// The ledger has nothing more to give before; what is held can be spent.
+    pub(super) dry_until: LimitTime,
+    /// A call that was sent arrives within this time, or never.
+    transit_us: i64,
     pub(super) beat: Beat,
     /// Units that count beside those of this process, when the ledger was last asked.
     others: u64,
+    /// Those of them that were spent for certain.
+    spent_by_others: u64,
     /// Units drawn since then.
     drawn: u64,
     pub(super) spent: u64,
     pub(super) calls: u64,
     pub(super) word: ServerWord,
-    /// Answered calls of the last length, where the limit is learnt from them.
+    /// Answered calls of the last length, for comparison with the server's word.
     recent: VecDeque<(LimitTime, u64)>,
 }
 
@@ -89,7 +105,8 @@ pub(super) enum Occasion {
 /// When a grant may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Belongs {
-    ToWindow(Window),
+    /// Before a time that may lie within it.
+    ToWindow(Window, LimitTime),
     ToOpened(Opened),
     Before(LimitTime),
 }
@@ -109,7 +126,7 @@ pub(super) struct Drawn {
 }
 
 impl Pocket {
-    pub(super) fn new(id: BudgetId, rule: &BudgetRule, limit: u64) -> Self {
+    pub(super) fn new(id: BudgetId, rule: &BudgetRule, limit: u64, transit_us: i64) -> Self {
         Self {
             id,
             rule: rule.clone(),
@@ -118,8 +135,11 @@ impl Pocket {
             held: Vec::new(),
             opened: None,
             shut_until: LimitTime(i64::MIN),
+            dry_until: LimitTime(i64::MIN),
+            transit_us,
             beat: Beat::default(),
             others: 0,
+            spent_by_others: 0,
             drawn: 0,
             spent: 0,
             calls: 0,
@@ -146,12 +166,12 @@ impl Pocket {
         self.rule
             .kind
             .length_us()
-            .map_or(TRANSIT_US, |length_us| length_us.min(TRANSIT_US))
+            .map_or(self.transit_us, |length_us| length_us.min(self.transit_us))
     }
 
     fn is_usable(&self, held: &Held, now: LimitTime) -> bool {
         match held.belongs {
-            Belongs::ToWindow(window) => window.contains(now),
+            Belongs::ToWindow(window, end) => window.contains(now) && now < end,
             Belongs::ToOpened(opened) => now < self.last_send(opened),
             Belongs::Before(end) => now < end,
         }
@@ -198,7 +218,8 @@ impl Pocket {
             call_units: lacking,
             calls: if is_whole { block as u32 } else { 1 },
             term: self.term(now),
-            ask_again: now.plus_us((length_us / 50).max(1)),
+            ask_again: now.plus_us((length_us / ASK_AGAIN_PARTS).max(1)),
+            use_us: self.use_within_us() + self.transit_us(),
             holder: holder.to_owned(),
         })
     }
@@ -212,10 +233,11 @@ impl Pocket {
             };
         }
         if let Some(window) = self.window(now) {
-            // Calls that are under way when their window ends may count in the next one.
-            let next = self.window(window.end).map_or(window.end, |next| next.end);
+            let arrived = now.plus_us(self.use_within_us() + self.transit_us());
+            // Calls that may be under way when their window ends may count in the next one.
+            let next = self.window(window.end).filter(|_| arrived >= window.end);
             return Term::Until {
-                until: next,
+                until: next.map_or(window.end, |next| next.end),
                 window: window.start,
             };
         }
@@ -229,14 +251,16 @@ impl Pocket {
     pub(super) fn take_in(&mut self, grant: &Grant, now: LimitTime) {
         let belongs = match (grant.opened, self.window(now)) {
             (Some(opened), _) => Belongs::ToOpened(opened),
-            (None, Some(window)) => Belongs::ToWindow(window),
+            (None, Some(window)) => Belongs::ToWindow(window, now.plus_us(self.use_within_us())),
             (None, None) => Belongs::Before(now.plus_us(self.use_within_us())),
         };
+        self.dry_until = LimitTime(i64::MIN);
         self.others = grant
             .others
             .saturating_sub(self.unspent())
             .saturating_sub(self.flying());
         self.drawn = 0;
+        self.spent_by_others = grant.spent_by_others;
         self.held.push(Held {
             grant: grant.id,
             unspent: grant.units,
@@ -290,13 +314,21 @@ impl Pocket {
     }
 
     /// A call was answered with so many items: what it did not cost can be spent again.
-    pub(super) fn settle(&mut self, drawn: &Drawn, items: u64, now: LimitTime) {
+    pub(super) fn settle(&mut self, drawn: &Drawn, items: u64, moment: Moment) {
+        // As late as it may be: the call may have been counted in a window that has just begun.
+        let now = moment.latest;
         let most = drawn.cost.most();
         let cost = drawn.cost.of(items).min(most);
         let mut to_return = most - cost;
         self.remember(drawn.sent, cost, now);
         self.spent = self.spent.saturating_sub(to_return);
         self.drawn = self.drawn.saturating_sub(to_return);
+        let step_us = match self.rule.kind {
+            WindowKind::Sliding { length_us } | WindowKind::Percent { length_us } => {
+                length_us / STEPS_PER_WINDOW
+            }
+            _ => 1,
+        };
         for (grant, units) in drawn.pieces.iter().rev() {
             let until = self.counts_until(*grant, now);
             // It may have been in the next window by the server's clock.
@@ -317,13 +349,16 @@ impl Pocket {
             if self.rule.kind == WindowKind::Concurrency {
                 held.unspent += spent;
             } else {
-                add_part(&mut held.parts, spent, until, self.rule.kind.length_us());
+                add_part(&mut held.parts, spent, until, step_us);
             }
         }
     }
 
     fn remember(&mut self, sent: LimitTime, units: u64, now: LimitTime) {
-        let WindowKind::Percent { length_us } = self.rule.kind else {
+        let (WindowKind::Percent { length_us }
+        | WindowKind::Sliding { length_us }
+        | WindowKind::FromFirst { length_us }) = self.rule.kind
+        else {
             return;
         };
         self.recent.push_back((sent, units));
@@ -339,9 +374,9 @@ impl Pocket {
         let length_us = self.rule.kind.length_us().unwrap_or(0);
         let held = self.held.iter().find(|held| held.grant == grant);
         match held.map(|held| held.belongs) {
-            Some(Belongs::ToWindow(window)) if window.contains(now) => window.end,
+            Some(Belongs::ToWindow(window, _)) if window.contains(now) => window.end,
             // The server may have counted it in any window since.
-            Some(Belongs::ToWindow(_)) => self.window(now).map_or(now, |window| window.end),
+            Some(Belongs::ToWindow(..)) => self.window(now).map_or(now, |window| window.end),
             Some(Belongs::ToOpened(opened)) => {
                 let end = opened.latest.plus_us(length_us);
                 let is_late = now >= opened.earliest.plus_us(length_us);
@@ -382,7 +417,8 @@ impl Pocket {
     }
 
     /// What is to be told of grants that are over, or of which nothing is left to send or to hear.
-    pub(super) fn settlings(&mut self, now: LimitTime, occasion: Occasion) -> Vec<Settling> {
+    pub(super) fn settlings(&mut self, moment: Moment, occasion: Occasion) -> Vec<Settling> {
+        let now = moment.at;
         let usable: Vec<bool> = self
             .held
             .iter()
@@ -391,7 +427,7 @@ impl Pocket {
         let open_until: Vec<LimitTime> = self
             .held
             .iter()
-            .map(|held| self.open_until(held, now))
+            .map(|held| self.open_until(held, moment.latest))
             .collect();
         let mut settlings = Vec::new();
         for (place, held) in self.held.iter_mut().enumerate() {
@@ -411,7 +447,8 @@ impl Pocket {
                 until: open_until[place],
             });
             let mut parts = std::mem::take(&mut held.parts);
-            parts.retain(|part| part.until > now);
+            // Others may know better that a window is not over.
+            parts.retain(|part| part.until > moment.earliest);
             held.unspent = 0;
             settlings.push(Settling {
                 grant: held.grant,
@@ -442,8 +479,9 @@ impl Pocket {
             (Some(window), _, _) => (window.end.plus_us(-edge_us), self.left() / most),
             (None, Some(opened), _) => (self.last_send(opened), self.left() / most),
             (None, None, Some(length_us)) => {
-                let calls = (self.limit / most).max(1);
-                (now.plus_us(length_us), calls.saturating_sub(1))
+                let calls = i64::try_from(self.limit / most).unwrap_or(i64::MAX);
+                self.beat.sent_regularly(now, length_us / calls.max(1));
+                return;
             }
             (None, None, None) => return,
         };
@@ -482,12 +520,34 @@ impl Pocket {
 
     /// Units that were surely made and surely still count with the server.
     pub(super) fn counted_since(&self, now: LimitTime) -> u64 {
+        let own = self.answered_since(now);
+        let is_fresh = self.held.iter().any(|held| self.is_usable(held, now));
+        own + if is_fresh { self.spent_by_others } else { 0 }
+    }
+
+    /// Units of this process that were answered and surely still count with the server.
+    pub(super) fn answered_since(&self, now: LimitTime) -> u64 {
         let length_us = self.rule.kind.length_us().unwrap_or(0);
-        self.recent
-            .iter()
-            .filter(|(sent, _)| now.since_us(*sent) < length_us)
-            .map(|(_, units)| units)
-            .sum()
+        let since = match self.opened_now() {
+            Some(opened) => opened.earliest,
+            None => now.plus_us(1 - length_us),
+        };
+        let recent = self.recent.iter().filter(|(sent, _)| *sent >= since);
+        recent.map(|(_, units)| units).sum()
+    }
+
+    /// The ledger has nothing more to give, and what is held does not suffice for a call: others may
+    /// have a use for it.
+    pub(super) fn run_dry(&mut self, until: LimitTime, now: LimitTime) {
+        self.dry_until = until;
+        for held in self.held.iter_mut().filter(|held| held.unspent > 0) {
+            held.belongs = match held.belongs {
+                Belongs::ToWindow(window, _) => Belongs::ToWindow(window, now),
+                Belongs::Before(_) => Belongs::Before(now),
+                // Others come to the end of that window by themselves.
+                opened @ Belongs::ToOpened(_) => opened,
+            };
+        }
     }
 
     /// A call was answered without a word on how much is used: a limit that only the server knows
@@ -495,7 +555,16 @@ impl Pocket {
     pub(super) fn grow_unheard(&mut self, now: LimitTime) {
         if let WindowKind::Percent { .. } = self.rule.kind {
             let counted = self.counted_since(now);
-            self.limit = self.limit.max(counted + counted / 10 + 1);
+            self.raise(self.limit.max(counted + counted / 10 + 1));
+        }
+    }
+
+    /// The limit is known to be greater: whoever waited for the next beat waits no longer.
+    pub(super) fn raise(&mut self, limit: u64) {
+        if limit > self.limit {
+            self.limit = limit;
+            self.beat = Beat::default();
+            self.dry_until = LimitTime(i64::MIN);
         }
     }
 
@@ -516,9 +585,12 @@ impl Pocket {
     /// Until when nothing may be sent, if that is so: because the ledger or the server said so, or
     /// because calls of which the server's count may not tell yet could take all that it has left.
     /// Each of their answers may make room again.
-    pub(super) fn shut_at(&self, now: LimitTime) -> Option<LimitTime> {
+    pub(super) fn shut_at(&self, now: LimitTime, units: u64) -> Option<LimitTime> {
         if self.shut_until > now {
             return Some(self.shut_until);
+        }
+        if self.dry_until > now && self.usable(now) < units {
+            return Some(self.dry_until);
         }
         let window = self.window(now)?;
         let left = self
@@ -530,18 +602,18 @@ impl Pocket {
     }
 }
 
-/// Notes a part; what counts until nearly the same time is one.
-fn add_part(parts: &mut Vec<Part>, units: u64, until: LimitTime, length_us: Option<i64>) {
+/// Notes a part. Where calls come back one by one, those of one step come back together, at its end.
+fn add_part(parts: &mut Vec<Part>, units: u64, until: LimitTime, step_us: i64) {
     if units == 0 {
         return;
     }
-    let step_us = length_us.unwrap_or(0) / STEPS_PER_WINDOW;
-    if let Some(last) = parts.last_mut()
-        && until.since_us(last.until).abs() <= step_us
-    {
-        last.units += units;
-        last.until = last.until.max(until);
-        return;
+    let over_us = until.0.rem_euclid(step_us.max(1));
+    let until = match over_us {
+        0 => until,
+        _ => until.plus_us(step_us - over_us),
+    };
+    match parts.last_mut() {
+        Some(last) if last.until == until => last.units += units,
+        _ => parts.push(Part { units, until }),
     }
-    parts.push(Part { units, until });
 }

@@ -61,6 +61,25 @@ impl Skew {
         };
     }
 
+    /// As it was found in an earlier run.
+    pub(crate) fn remembered(
+        least_us: i64,
+        most_us: i64,
+        found: LimitTime,
+        now: LimitTime,
+    ) -> Self {
+        let drift_us = now.since_us(found).saturating_abs() / 1_000_000 * DRIFT_PPM;
+        Self {
+            least_us: least_us - drift_us,
+            most_us: most_us + drift_us,
+            found: Some(now),
+        }
+    }
+
+    pub(crate) const fn bounds(&self) -> (i64, i64) {
+        (self.least_us, self.most_us)
+    }
+
     /// What the server's clock shows, to the best of our knowledge.
     pub(crate) fn theirs(&self, ours: LimitTime) -> LimitTime {
         ours.plus_us(self.middle_us())

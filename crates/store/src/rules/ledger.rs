@@ -146,6 +146,7 @@ impl<'k> Book<'k> {
                 .unwrap_or(u32::MAX)
                 .min(want.calls.max(1)),
             others: counting.units,
+            spent_by_others: self.spent_by_others(want)?,
             opening,
         }))
     }
@@ -186,6 +187,7 @@ impl<'k> Book<'k> {
             budget: want.budget.clone(),
             units,
             others: offer.others,
+            spent_by_others: offer.spent_by_others,
             opened: offer.opening,
         })
     }
@@ -460,6 +462,23 @@ impl<'k> Book<'k> {
         )
     }
 
+    /// Units that others have settled, and that will count for as long as the grant is used.
+    fn spent_by_others(&self, want: &Want) -> Result<u64, StoreError> {
+        let holders = self.holders.borrow();
+        let mut units = 0_u64;
+        self.database().each(
+            "SELECT units, holder FROM grants WHERE budget = ?1 AND until_us > ?2 AND closed = 1",
+            cells![&*want.budget.0, want.at.plus_us(want.use_us).0],
+            |row| {
+                if !holders.contains(&*row.text(1)?) {
+                    units = units.saturating_add(unsigned(row.get(0)?));
+                }
+                Ok(())
+            },
+        )?;
+        Ok(units)
+    }
+
     /// Keeps the ledger small. Budgets may run on different clocks, so each is measured by its own.
     fn forget_what_is_over(&self, want: &Want) -> Result<(), StoreError> {
         for sql in [
@@ -557,6 +576,7 @@ struct Offer {
     calls: u32,
     /// What counts already.
     others: u64,
+    spent_by_others: u64,
     opening: Option<Opened>,
 }
 

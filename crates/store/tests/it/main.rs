@@ -15,7 +15,6 @@ mod files;
 mod import;
 mod kill;
 mod ledger;
-mod ledger_simulation;
 mod merge;
 mod older;
 mod postgres;

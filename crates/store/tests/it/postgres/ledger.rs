@@ -2,22 +2,20 @@
 
 use super::schema;
 use super::server::{self, OWNER, Schema};
-use kittiwake_model::{BudgetId, LimitTime, Window};
+use kittiwake_model::{BudgetId, LimitTime};
 use kittiwake_store::{
-    Acquired, Closing, Ledger, Location, OpenMode, PostgresStore, StoreError, StoreErrorKind, Want,
+    Acquired, Ledger, Location, OpenMode, Part, PostgresStore, Settling, StoreError,
+    StoreErrorKind, Term, Want,
 };
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-const LIMIT: u32 = 3_000;
+const LIMIT: u64 = 3_000;
 /// How often all connections are cut: less often than a transaction is tried again.
 const CUTS: u32 = 12;
 const NOW: LimitTime = LimitTime(5_000_000);
-const WINDOW: Window = Window {
-    start: LimitTime(0),
-    end: LimitTime(1_000_000_000),
-};
+const END: LimitTime = LimitTime(1_000_000_000);
 
 fn place(schema: &Schema) -> Location {
     Location::Server(schema.url.clone())
@@ -26,9 +24,16 @@ fn place(schema: &Schema) -> Location {
 fn want(holder: &str, calls: u32) -> Want {
     Want {
         budget: BudgetId("ip".to_owned()),
-        window: WINDOW,
+        at: NOW,
         limit: LIMIT,
+        call_units: 1,
         calls,
+        term: Term::Until {
+            until: END,
+            window: LimitTime(0),
+        },
+        ask_again: NOW.plus_us(1),
+        use_us: 0,
         holder: holder.to_owned(),
     }
 }
@@ -41,19 +46,24 @@ fn assert_says(error: &StoreError, kind: StoreErrorKind, words: &str) {
 
 /// Takes calls and hands one of five back, until there is nothing left for a while; gives what it
 /// has used. Before it `may_use` any, it hands back all of them.
-async fn take_all(ledger: &Ledger, holder: &str, may_use: impl Fn() -> bool) -> u32 {
+async fn take_all(ledger: &Ledger, holder: &str, may_use: impl Fn() -> bool) -> u64 {
     let mut used = 0;
     let mut refusals = 0;
     while refusals < 3 {
-        match ledger.acquire(NOW, vec![want(holder, 5)]).await.unwrap() {
+        match ledger.acquire(vec![want(holder, 5)]).await.unwrap() {
             Acquired::Granted(grants) => {
-                let unused = match grants[0].calls {
-                    calls if !may_use() => calls,
-                    calls => u32::from(calls == 5),
+                let unused = match grants[0].units {
+                    units if !may_use() => units,
+                    units => u64::from(units == 5),
                 };
-                used += grants[0].calls - unused;
-                let grant = grants[0].id;
-                ledger.close(vec![Closing { grant, unused }]).await.unwrap();
+                let units = grants[0].units - unused;
+                used += units;
+                let settling = Settling {
+                    grant: grants[0].id,
+                    parts: vec![Part { units, until: END }],
+                    open: None,
+                };
+                ledger.settle(vec![settling]).await.unwrap();
                 refusals = 0;
             }
             Acquired::Exhausted { .. } => refusals += 1,
@@ -66,7 +76,7 @@ async fn take_all(ledger: &Ledger, holder: &str, may_use: impl Fn() -> bool) -> 
 async fn two_machines_share_a_limit_whatever_becomes_of_their_connections() {
     let schema = schema();
     let ledgers = [(); 2].map(|()| Arc::new(Ledger::open_unsynced(&place(&schema)).unwrap()));
-    let (used, cuts) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (used, cuts) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU32::new(0)));
     let tasks: Vec<_> = (0..12)
         .map(|number| {
             let (ledger, used) = (ledgers[number % 2].clone(), used.clone());
@@ -99,7 +109,7 @@ async fn two_machines_share_a_limit_whatever_becomes_of_their_connections() {
     assert!((1..=LIMIT).contains(&used), "{used} calls of {LIMIT}");
     let usage = ledgers[0].usage(NOW).await.unwrap();
     // All of it was given out; what the cuts have cost counts as spent.
-    assert_eq!(usage[0].granted, LIMIT);
+    assert_eq!(usage[0].used, LIMIT);
 }
 
 #[tokio::test]
@@ -123,13 +133,13 @@ async fn a_grant_whose_word_was_lost_counts_as_spent() {
     // Cut after every number of pieces, until one has cut off the word on a commit.
     for pieces in (0..12).cycle().take(240) {
         between.cut_after(pieces);
-        let acquired = ledger.acquire(NOW, vec![want("here", 5)]).await.unwrap();
+        let acquired = ledger.acquire(vec![want("here", 5)]).await.unwrap();
         between.cut_after(super::lost::NEVER);
         let Acquired::Granted(grants) = acquired else {
             panic!("{acquired:?}");
         };
-        given += grants[0].calls;
-        counted = ledger.usage(NOW).await.unwrap()[0].granted;
+        given += grants[0].units;
+        counted = ledger.usage(NOW).await.unwrap()[0].used;
         assert!(counted >= given, "{given} calls given, {counted} counted");
         if counted > given {
             break;
@@ -187,9 +197,6 @@ async fn a_ledger_without_its_turns_gives_nothing() {
     let schema = schema();
     let ledger = Ledger::open_unsynced(&place(&schema)).unwrap();
     schema.run("DELETE FROM ledger WHERE name = 'turn'");
-    let error = ledger
-        .acquire(NOW, vec![want("here", 1)])
-        .await
-        .unwrap_err();
+    let error = ledger.acquire(vec![want("here", 1)]).await.unwrap_err();
     assert_says(&error, StoreErrorKind::Corrupt, "take turns");
 }

@@ -1,0 +1,45 @@
+//! What a client that sees into the server could do: it sends whenever the server will let it in.
+
+use super::strict::{StrictServer, Verdict};
+use super::{CONCURRENCY, Dice, Game, SECOND_US};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Calls that it makes in the time of the game.
+pub(super) fn calls(game: &Game) -> u64 {
+    let mut server = StrictServer::new(&game.rules);
+    let mut dice = Dice::new(game.seed);
+    let start_us = 1_790_000_000 * SECOND_US;
+    let end_us = start_us + game.seconds * SECOND_US;
+    let slots = CONCURRENCY * game.processes;
+    let mut answers: BinaryHeap<Reverse<i64>> = BinaryHeap::new();
+    let (mut now_us, mut calls) = (start_us, 0);
+    while now_us < end_us {
+        while answers.peek().is_some_and(|first| first.0 <= now_us) {
+            answers.pop();
+        }
+        let mut next_us = now_us + SECOND_US;
+        for question in &game.questions {
+            while answers.len() < slots {
+                let theirs_us = now_us + game.skew_us;
+                // How many items come nobody can know before.
+                let items = dice.below(question.items_max + 1);
+                let most = question.items_max;
+                if server.refuser(question, most, theirs_us).is_some() {
+                    let room_us = server.next_room_us(question, theirs_us) - game.skew_us;
+                    next_us = next_us.min(room_us);
+                    break;
+                }
+                let answered_us = now_us + dice.between(2, game.latency_us);
+                let ends_us = answered_us + game.skew_us;
+                if let Verdict::Admitted = server.admit(question, items, theirs_us, ends_us) {
+                    calls += 1;
+                    answers.push(Reverse(answered_us));
+                }
+            }
+        }
+        let answer_us = answers.peek().map_or(i64::MAX, |first| first.0);
+        now_us = next_us.min(answer_us).max(now_us + 1);
+    }
+    calls
+}
