@@ -66,13 +66,11 @@ impl DeclaredLimiter {
     pub(super) fn admit(&mut self, call: Call<'_>, now: LimitTime) -> Verdict {
         let now_us = self.forward(now);
         let keys = self.keys(call);
-        for key in &keys {
-            if !self.open(key, now_us) {
-                return Verdict {
-                    refusal: Some(self.refusal(key)),
-                    ..Verdict::free()
-                };
-            }
+        if let Some(key) = self.open(&keys, now_us) {
+            return Verdict {
+                refusal: Some(self.refusal(key)),
+                ..Verdict::free()
+            };
         }
         let full = keys.iter().find(|key| !self.has_room(key, call.query));
         match full {
@@ -106,7 +104,8 @@ impl DeclaredLimiter {
         for note in notes {
             let amount = note.rule().item_cost.saturating_mul(items);
             // If too many callers are about, this one has been forgotten, with all it had used.
-            if amount == 0 || !self.open(&note.key, now_us) {
+            let key = std::slice::from_ref(&note.key);
+            if amount == 0 || self.open(key, now_us).is_some() {
                 continue;
             }
             let kind = &note.rules[note.key.rule].kind;
@@ -189,20 +188,23 @@ impl DeclaredLimiter {
         covering.collect()
     }
 
-    /// Makes sure that a counter is there and up to date; false if too many callers are about.
-    fn open(&mut self, key: &CounterKey, now_us: i64) -> bool {
-        if self.is_crowded(key) {
+    /// Makes sure that counters are there and up to date. If too many callers are about, nothing is
+    /// made, and it gives the counter for which there is no place.
+    fn open<'k>(&mut self, keys: &'k [CounterKey], now_us: i64) -> Option<&'k CounterKey> {
+        if self.crowded(keys).is_some() {
             self.sweep(now_us);
         }
-        if self.is_crowded(key) {
-            return false;
+        if let Some(key) = self.crowded(keys) {
+            return Some(key);
         }
-        if !self.counters.contains_key(key) {
-            let counter = Counter::new(&self.rules[key.rule].kind, now_us);
-            self.counters.insert(key.clone(), counter);
+        for key in keys {
+            if !self.counters.contains_key(key) {
+                let counter = Counter::new(&self.rules[key.rule].kind, now_us);
+                self.counters.insert(key.clone(), counter);
+            }
+            self.roll(key, now_us);
         }
-        self.roll(key, now_us);
-        true
+        None
     }
 
     /// Brings a counter up to date if it is there.
@@ -214,10 +216,21 @@ impl DeclaredLimiter {
         self.keep(key, over);
     }
 
-    fn is_crowded(&self, key: &CounterKey) -> bool {
-        let is_logging = matches!(self.rules[key.rule].kind, Kind::Sliding { .. });
-        let has_place = self.counters.len() < self.counters_max || self.counters.contains_key(key);
-        !has_place || (is_logging && self.logged >= self.logged_max)
+    /// The first of some counters for which there is no place.
+    fn crowded<'k>(&self, keys: &'k [CounterKey]) -> Option<&'k CounterKey> {
+        let mut places = self.counters_max.saturating_sub(self.counters.len());
+        keys.iter().find(|key| {
+            let is_logging = matches!(self.rules[key.rule].kind, Kind::Sliding { .. });
+            if is_logging && self.logged >= self.logged_max {
+                return true;
+            }
+            if self.counters.contains_key(key) {
+                return false;
+            }
+            let is_full = places == 0;
+            places = places.saturating_sub(1);
+            is_full
+        })
     }
 
     /// Forgets all counters of which nothing matters any more.

@@ -586,6 +586,26 @@ fn when_too_many_callers_are_about_new_ones_are_refused_until_others_are_forgott
 }
 
 #[test]
+fn making_room_for_a_caller_forgets_none_of_its_own_counters() {
+    let text = [
+        bucket("b", "scope = \"token\"\nkind = \"concurrency\"\nlimit = 1"),
+        bucket(
+            "c",
+            "scope = \"user\"\nkind = \"aligned\"\nlimit = 9\nwindow_seconds = 10",
+        ),
+    ];
+    let limits = DeclaredLimits::parse(&text.concat()).unwrap();
+    let mut limiter = DeclaredLimiter::with_caps(&limits, 2, 100);
+    let mut old = ask(&mut limiter, &token("1", "1", "1"), "lookup", START_US);
+    limiter.release(&old.take_held().unwrap(), LimitTime(START_US));
+    let caller = token("2", "2", "2");
+    let later_us = START_US + 10 * SECOND_US;
+    assert_eq!(ask(&mut limiter, &caller, "lookup", later_us).refusal, None);
+    let second = ask(&mut limiter, &caller, "lookup", later_us).refusal;
+    assert_eq!(second.unwrap().bucket, "b");
+}
+
+#[test]
 fn sliding_windows_keep_only_so_many_calls() {
     let text = bucket(
         "b",
