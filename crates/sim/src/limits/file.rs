@@ -132,7 +132,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Rule>, LimitsError> {
         };
         let bucket: BucketText = bucket
             .try_into()
-            .map_err(|error: toml::de::Error| refused(error.message().to_owned()))?;
+            .map_err(|error: toml::de::Error| refused(one_line(&error)))?;
         let rule = bucket.rule().map_err(refused)?;
         if !names.insert(rule.name.clone()) {
             return Err(refused(
@@ -142,6 +142,13 @@ pub(super) fn read(text: &str) -> Result<Vec<Rule>, LimitsError> {
         rules.push(rule);
     }
     Ok(rules)
+}
+
+/// An error with the key that it is about, which stands on a line of its own.
+fn one_line(error: &toml::de::Error) -> String {
+    let told = error.to_string();
+    let lines: Vec<&str> = told.lines().filter(|line| !line.is_empty()).collect();
+    lines.join(" ")
 }
 
 /// What a bucket is called in errors: its name, or else its place.
@@ -463,7 +470,10 @@ mod tests {
             ),
             ("limit = 0", "`limit` is 0; write a number from 1 to"),
             ("limit = -1", "invalid value: integer `-1`"),
-            ("limit = \"many\"", "invalid type: string \"many\""),
+            (
+                "limit = \"many\"",
+                "invalid type: string \"many\", expected u64 in `limit`",
+            ),
             (
                 "window_seconds = 0",
                 "`window_seconds` is a number from 1 to",
