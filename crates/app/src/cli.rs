@@ -333,6 +333,16 @@ pub(crate) enum SimCommand {
 Examples:
   kittiwake sim serve --listen 127.0.0.1:3000 --users 2000 --speed 0 --limits off
   kittiwake sim serve --listen 127.0.0.1:3000 --faults hostile --stall-ms 500
+  kittiwake sim serve --listen 127.0.0.1:3000 --limits-file limits.toml --clock-skew -2.5
+
+Limits in a file look like this, one [[bucket]] for each:
+  [[bucket]]
+  name = \"lookup\"
+  scope = \"token\"        # ip, app, user, token, host
+  queries = [\"lookup\"]   # all if left out
+  kind = \"aligned\"       # from_first, sliding, daily, monthly, concurrency, points, percent
+  limit = 180
+  window_seconds = 900
 
 Prints its address as one JSON line when it is ready. GET /_sim/ledger, /_sim/clock and
 /_sim/truth/{users,user_relations,statuses,comments,tags,likes,reposters,user_tags} tell what happened
@@ -369,6 +379,21 @@ pub(crate) struct SimArguments {
 
     #[arg(long, value_enum, default_value_t = SimLimits::Strict)]
     pub limits: SimLimits,
+
+    /// Limits of your own in place of the real server's: TOML with a [[bucket]] for each. docs/sim.md
+    /// lists the keys.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub limits_file: Option<PathBuf>,
+
+    /// Seconds by which the clock that limits, their headers and `Date` follow is ahead of the one
+    /// under /_sim/clock; may be negative.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 0.0,
+        allow_negative_numbers = true
+    )]
+    pub clock_skew: f64,
 
     /// Milliseconds that every answer takes at least.
     #[arg(long, default_value_t = 0)]

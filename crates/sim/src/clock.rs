@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kittiwake_model::clock::{ClockRate, ClockSpec, LimitTime, RealTime, WorldTime};
+use kittiwake_model::clock::{
+    ClockRate, ClockSpec, EARLIEST_US, LATEST_US, LimitTime, RealTime, WorldTime,
+};
 
 use crate::world::World;
 use crate::world::time::SECOND_US;
@@ -17,8 +19,13 @@ pub(crate) struct Clock {
     advanced_us: AtomicI64,
     /// The same for the time of limits.
     limits_advanced_us: AtomicI64,
+    /// By how much the server's own clock of limits is ahead of the published one.
+    skew_us: i64,
     real_now_us: fn() -> i64,
 }
+
+/// Ten years, by which no window's arithmetic is troubled.
+const SKEW_MAX_US: u64 = 315_576_000 * SECOND_US as u64;
 
 impl Clock {
     pub(crate) fn new(config: &SimConfig, real_now_us: fn() -> i64) -> Result<Self, SimError> {
@@ -42,8 +49,12 @@ impl Clock {
         if !started.is_sound() {
             return Err(SimError::Speed);
         }
+        if config.clock_skew_us.unsigned_abs() > SKEW_MAX_US {
+            return Err(SimError::Skew);
+        }
         Ok(Self {
             started,
+            skew_us: config.clock_skew_us,
             advanced_us: AtomicI64::new(0),
             limits_advanced_us: AtomicI64::new(0),
             real_now_us,
@@ -80,8 +91,14 @@ impl Clock {
         self.spec().world_at(self.real())
     }
 
+    /// What the server's own clock of limits shows.
     pub(crate) fn limit_at(&self, real: RealTime) -> LimitTime {
-        self.spec().limit_at(real)
+        let shown = self.spec().limit_at(real).plus_us(self.skew_us);
+        LimitTime(shown.micros().clamp(EARLIEST_US, LATEST_US))
+    }
+
+    pub(crate) fn limit(&self) -> LimitTime {
+        self.limit_at(self.real())
     }
 }
 

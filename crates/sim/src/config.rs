@@ -2,13 +2,15 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use crate::Faults;
+use crate::{DeclaredLimits, Faults};
 
 /// Whether calls beyond the network's limits are refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Limits {
     /// As the real server's: every bucket counts, and refuses when it is full.
     Strict,
+    /// As a file says, in place of the real server's.
+    Declared(DeclaredLimits),
     /// Nothing is counted against any limit and no limit is announced.
     Off,
 }
@@ -29,6 +31,9 @@ pub struct SimConfig {
     /// What the machine's clock shows at the start.
     pub real_now_us: i64,
     pub limits: Limits,
+    /// By how much the clock that the server keeps its limits by is ahead of the one it publishes, in
+    /// microseconds of limit time.
+    pub clock_skew_us: i64,
     /// How long every answer is held back, after the call was counted.
     pub latency_ms: u64,
     /// What goes wrong on purpose.
@@ -53,6 +58,7 @@ impl SimConfig {
             at_us,
             real_now_us,
             limits: Limits::Off,
+            clock_skew_us: 0,
             latency_ms: 0,
             faults: Faults::None,
             stall_ms: STALL_MS,

@@ -13,6 +13,8 @@ pub enum SimError {
     World(#[from] WorldError),
     #[error("speeds must be numbers from 0 to 1e9, and the speed of limits above 0")]
     Speed,
+    #[error("the server's clock cannot be off by more than ten years")]
+    Skew,
     #[error("cannot listen on {address}")]
     Listen {
         address: SocketAddr,

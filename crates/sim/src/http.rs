@@ -8,19 +8,21 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 
 use crate::Limits;
 use crate::clock::Clock;
 use crate::faults::{FaultLog, FaultState, Kind, Told, script};
-use crate::ledger::{Asked, Entered, Ledger};
-use crate::limits::{Caller, Limiter, RateHeaders, Verdict};
+use crate::ledger::{Entered, Ledger};
+use crate::limits::{Call, Caller, Header, Limiter, Refusal, Verdict};
 use crate::mastodon::{AccountCache, Answer, Problem, Route, is_paging};
 use crate::probe;
 use crate::question::{Question, Reply};
+use crate::stay::Stay;
 use crate::wire::{Ending, Peer, Script};
 use crate::world::World;
+use crate::world::time::http_date;
 
 /// Longer tokens are no tokens.
 const TOKEN_LENGTH_MAX: usize = 256;
@@ -30,7 +32,6 @@ const TOKEN_LENGTH_MAX: usize = 256;
 pub(crate) struct Shared {
     pub(crate) world: World,
     pub(crate) clock: Clock,
-    pub(crate) limits: Limits,
     pub(crate) latency: Duration,
     pub(crate) seed: u64,
     pub(crate) faults: FaultState,
@@ -41,11 +42,21 @@ pub(crate) struct Shared {
 }
 
 /// What is counted. One lock, so that a call is counted and entered in one step.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Books {
     pub(crate) limiter: Limiter,
     pub(crate) ledger: Ledger,
     pub(crate) faults: FaultLog,
+}
+
+impl Books {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            limiter: Limiter::new(limits),
+            ledger: Ledger::default(),
+            faults: FaultLog::default(),
+        }
+    }
 }
 
 impl Shared {
@@ -70,37 +81,41 @@ async fn handle(
     }
     let (caller, is_token_valid) = caller(&request.headers, peer.address);
     let mut question = Question::read(&request, matches!(caller, Caller::Token { .. }));
-    if question.route == Route::Loop && shared.faults.is_off() {
+    let has_no_such_page = match question.route {
+        Route::Loop => shared.faults.is_off(),
+        Route::Limits => !matches!(shared.books().limiter, Limiter::Declared(_)),
+        _ => false,
+    };
+    if has_no_such_page {
         question.route = Route::Unknown;
     }
-    let asked = question.asked(credential(&caller));
-    let (verdict, entered) = count(&shared, &caller, is_paging(&question.params), asked);
-    let problem = if verdict.refused_by.is_some() {
-        Some(Problem::TooManyRequests)
-    } else if is_token_valid {
-        None
-    } else {
-        Some(Problem::InvalidToken)
+    let (mut verdict, entered) = count(&shared, &caller, &question);
+    let stay = Stay::new(&shared, verdict.take_held());
+    let refused = match &verdict.refusal {
+        Some(refusal) => Some(refused(refusal)),
+        None if is_token_valid => None,
+        None => Some(Problem::InvalidToken.into()),
     };
-    let disturbance = match problem {
-        None if !matches!(question.route, Route::Loop | Route::Unknown) => {
-            shared.faults.disturb(&question.target, &question.params)
-        }
+    let is_of_the_world = !matches!(question.route, Route::Limits | Route::Loop | Route::Unknown);
+    let disturbance = match refused {
+        None if is_of_the_world => shared.faults.disturb(&question.target, &question.params),
         _ => None,
     };
     if !shared.latency.is_zero() {
         tokio::time::sleep(shared.latency).await;
     }
-    let reply = match problem {
-        Some(problem) => problem.into(),
+    let reply = match refused {
+        Some(answer) => answer.into(),
+        None if question.route == Route::Limits => status(&shared, &caller).into(),
         None => question.reply(&shared, disturbance).await,
     };
     let sending = Sending {
         verdict,
         entered,
         peer,
+        stay,
     };
-    finish(&shared, &question, reply, &sending)
+    finish(&shared, &question, reply, sending)
 }
 
 /// How an answer gets to its caller.
@@ -109,16 +124,18 @@ struct Sending {
     verdict: Verdict,
     entered: Entered,
     peer: Peer,
+    stay: Option<Stay>,
 }
 
 /// Enters in the books how a call ended, and sends the answer, or what stands for it.
-fn finish(shared: &Shared, question: &Question, reply: Reply, sending: &Sending) -> Response {
+fn finish(shared: &Shared, question: &Question, reply: Reply, mut sending: Sending) -> Response {
     let Reply {
         answer,
         broken,
         strike,
     } = reply;
-    let headers = headers(&answer, sending.verdict.headers.as_ref());
+    charge_items(shared, &mut sending.verdict, &answer);
+    let headers = headers(&answer, &sending.verdict, shared.clock.limit().micros());
     let scripted = broken.map(|kind| {
         let told = Told {
             status: answer.status,
@@ -151,10 +168,46 @@ fn finish(shared: &Shared, question: &Question, reply: Reply, sending: &Sending)
         books.faults.enter(sending.entered.seq(), happened);
     }
     drop(books);
-    match scripted {
-        Some((script, _)) => stand_in(&sending.peer, script),
-        None => respond(answer, headers),
+    match (scripted, sending.stay) {
+        (Some((mut script, _)), stay) => {
+            script.stay = stay;
+            stand_in(&sending.peer, script)
+        }
+        (None, Some(stay)) => stay.until_sent(respond(answer, headers)),
+        (None, None) => respond(answer, headers),
     }
+}
+
+/// What some limits count is known only when the answer is made.
+fn charge_items(shared: &Shared, verdict: &mut Verdict, answer: &Answer) {
+    if !verdict.charges_items {
+        return;
+    }
+    let items = answer.items();
+    let mut books = shared.books();
+    let now = shared.clock.limit();
+    books.limiter.charge_items(verdict, items, now);
+}
+
+/// The answer to a call that a limit refused.
+fn refused(refusal: &Refusal) -> Answer {
+    let mut answer = Answer::from(Problem::TooManyRequests);
+    answer.status = refusal.status;
+    if let Some(body) = &refusal.body {
+        answer.body = body.clone().into_bytes();
+    }
+    answer
+}
+
+/// What the caller has left.
+fn status(shared: &Shared, caller: &Caller) -> Answer {
+    let mut books = shared.books();
+    let now = shared.clock.limit();
+    let status = books.limiter.status(caller, now);
+    status.map_or_else(
+        || Problem::NoSuchRoute.into(),
+        |status| Answer::json(&status),
+    )
 }
 
 /// Leaves a script with the connection. The response only tells the server how to go on; the
@@ -171,16 +224,25 @@ fn stand_in(peer: &Peer, script: Script) -> Response {
 }
 
 /// Counts a call and enters it in the ledger, at the instant it arrived.
-fn count(shared: &Shared, caller: &Caller, is_paging: bool, asked: Asked) -> (Verdict, Entered) {
+fn count(shared: &Shared, caller: &Caller, question: &Question) -> (Verdict, Entered) {
+    let call = Call {
+        caller,
+        query: question.route.query(),
+        is_paging: is_paging(&question.params),
+    };
+    let asked = question.asked(credential(caller));
     let mut books = shared.books();
     // Read under the lock, so that calls are entered in the order of their times.
     let real = shared.clock.real();
     let limit = shared.clock.limit_at(real);
-    let verdict = match shared.limits {
-        Limits::Strict => books.limiter.admit(caller, is_paging, limit),
-        Limits::Off => Verdict::free(),
+    let verdict = if question.route == Route::Limits {
+        Verdict::free()
+    } else {
+        books.limiter.admit(call, limit)
     };
-    let entered = books.ledger.enter(asked, real, limit, verdict.refused_by);
+    let refused_by = verdict.refusal.as_ref();
+    let refused_by = refused_by.map(|refusal| refusal.bucket.clone());
+    let entered = books.ledger.enter(asked, real, limit, refused_by);
     (verdict, entered)
 }
 
@@ -198,14 +260,16 @@ fn caller(headers: &HeaderMap, peer: SocketAddr) -> (Caller, bool) {
         .and_then(|text| text.strip_prefix("Bearer "))
     {
         Some(token) if is_token(token) => {
-            let user = token.split_once(':').map_or(token, |(user, _)| user);
-            (
-                Caller::Token {
-                    token: token.to_owned(),
-                    user: user.to_owned(),
-                },
-                true,
-            )
+            // APP/USER:NAME, of which the first two can be left out.
+            let (app, rest) = token.split_once('/').unwrap_or((token, token));
+            let user = rest.split_once(':').map_or(rest, |(user, _)| user);
+            let caller = Caller::Token {
+                token: token.to_owned(),
+                user: user.to_owned(),
+                app: app.to_owned(),
+                address: peer.ip().to_string(),
+            };
+            (caller, true)
         }
         _ => (anonymous(), false),
     }
@@ -223,34 +287,35 @@ fn credential(caller: &Caller) -> String {
 }
 
 /// All headers of an answer but those of type and length.
-fn headers(answer: &Answer, rate: Option<&RateHeaders>) -> Vec<(&'static str, String)> {
-    let mut headers = vec![
-        ("vary", "Authorization, Origin".to_owned()),
-        ("cache-control", "private, no-store".to_owned()),
+fn headers(answer: &Answer, verdict: &Verdict, now_us: i64) -> Vec<Header> {
+    let mut headers: Vec<Header> = vec![
+        ("date".into(), http_date(now_us)),
+        ("vary".into(), "Authorization, Origin".to_owned()),
+        ("cache-control".into(), "private, no-store".to_owned()),
     ];
     if let Some(link) = &answer.link {
-        headers.push(("link", link.clone()));
+        headers.push(("link".into(), link.clone()));
     }
     if let Some(location) = &answer.location {
-        headers.push(("location", location.clone()));
+        headers.push(("location".into(), location.clone()));
     }
-    if let Some(rate) = rate {
-        headers.push(("x-ratelimit-limit", rate.limit.to_string()));
-        headers.push(("x-ratelimit-remaining", rate.remaining.to_string()));
-        headers.push(("x-ratelimit-reset", rate.reset.clone()));
-    }
+    headers.extend(verdict.headers());
     headers
 }
 
-fn respond(answer: Answer, headers: Vec<(&'static str, String)>) -> Response {
+fn respond(answer: Answer, headers: Vec<Header>) -> Response {
     let mut response = body_response(
         answer.status,
         "application/json; charset=utf-8",
         answer.body,
     );
     for (name, value) in headers {
-        // A value that is none came with the caller's own host header.
-        if let Ok(value) = HeaderValue::from_str(&value) {
+        // A value that is none came with the caller's own host header; names were checked when they
+        // were read.
+        if let (Ok(name), Ok(value)) = (
+            HeaderName::from_bytes(name.as_bytes()),
+            HeaderValue::from_str(&value),
+        ) {
             response.headers_mut().insert(name, value);
         }
     }

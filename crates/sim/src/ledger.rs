@@ -9,7 +9,7 @@ use kittiwake_model::clock::{LimitTime, RealTime};
 use serde::Serialize;
 
 use crate::faults::Kind;
-use crate::limits::Bucket;
+use crate::limits::BucketName;
 
 /// Different calls that are told apart.
 const ENTRIES_MAX: usize = 2_000_000;
@@ -53,7 +53,7 @@ struct CallRecord {
 pub(crate) struct Violation {
     seq: u64,
     limit_us: i64,
-    bucket: Bucket,
+    bucket: BucketName,
     #[serde(flatten)]
     asked: Arc<Asked>,
 }
@@ -136,7 +136,7 @@ impl Ledger {
         asked: Asked,
         real: RealTime,
         limit: LimitTime,
-        refused_by: Option<Bucket>,
+        refused_by: Option<BucketName>,
     ) -> Entered {
         let seq = self.total;
         self.total += 1;
@@ -262,7 +262,7 @@ mod tests {
             asked("3"),
             RealTime(5),
             LimitTime(6),
-            Some(Bucket::TokenApi),
+            Some("token_api".into()),
         );
         let counts: Vec<u64> = ledger.entries().map(|row| row.count).collect();
         assert_eq!(counts, [2, 1, 1]);

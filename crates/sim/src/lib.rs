@@ -9,7 +9,7 @@
 //!
 //! - `world/`: pure functions of seed, size and time; see `world/mod.rs`
 //! - `mastodon/`: what is asked, and the entities that answer it
-//! - `limits.rs`, `ledger.rs`: what is counted and written down
+//! - `limits/`, `ledger.rs`: what is counted and written down; `stay.rs`: until when
 //! - `faults/`, `wire.rs`: what goes wrong on purpose, and the connections that let it
 //! - `truth.rs`, `probe.rs`: the ground truth and the ledger under `/_sim`
 //! - `clock.rs`, `http.rs`, `question.rs`, `server.rs`: the edge, the only part with sockets and a clock
@@ -25,6 +25,7 @@ mod mastodon;
 mod probe;
 mod question;
 mod server;
+mod stay;
 mod truth;
 mod wire;
 mod world;
@@ -32,6 +33,7 @@ mod world;
 pub use config::{Limits, SimConfig};
 pub use error::SimError;
 pub use faults::Faults;
+pub use limits::{DeclaredLimits, LimitsError};
 pub use server::{Server, serve};
 pub use world::WorldError;
 

@@ -22,7 +22,7 @@ use serde_json::json;
 
 use crate::http::{Shared, body_response};
 use crate::ledger::{EntryRow, Violation};
-use crate::limits::Window;
+use crate::limits::WindowRow;
 use crate::mastodon::Params;
 use crate::truth::{self, Table, TruthPage};
 use crate::world::Moment;
@@ -37,7 +37,7 @@ struct LedgerAnswer<'a> {
     overflow: u64,
     violations_total: u64,
     violations: &'a [Violation],
-    windows: Vec<&'a Window>,
+    windows: Vec<WindowRow<'a>>,
     windows_dropped: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     calls: Option<Vec<EntryRow<'a>>>,

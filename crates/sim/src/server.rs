@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::clock::{Clock, machine_now_us};
 use crate::faults::FaultState;
-use crate::http::{self, Shared};
+use crate::http::{self, Books, Shared};
 use crate::mastodon::AccountCache;
 use crate::wire::{Peer, WireListener};
 use crate::world::{Moment, World};
@@ -45,13 +45,12 @@ pub async fn serve(config: SimConfig) -> Result<Server, SimError> {
     let shared = Arc::new(Shared {
         world,
         clock,
-        limits: config.limits,
         latency: Duration::from_millis(config.latency_ms),
         seed: config.seed,
         faults: FaultState::new(config.seed, config.faults),
         stall: Duration::from_millis(config.stall_ms),
         accounts: AccountCache::default(),
-        books: Mutex::default(),
+        books: Mutex::new(Books::new(&config.limits)),
     });
     let router = http::router(Arc::clone(&shared));
     let service = router.into_make_service_with_connect_info::<Peer>();

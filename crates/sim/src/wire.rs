@@ -17,11 +17,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
 
+use crate::stay::Stay;
+
 /// What is put on the wire instead of an answer.
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) steps: VecDeque<Step>,
     pub(crate) ending: Ending,
+    /// The call counts until all of it was played.
+    pub(crate) stay: Option<Stay>,
 }
 
 #[derive(Debug)]

@@ -3,8 +3,16 @@
 use crate::cli::{SimArguments, SimFaults, SimLimits};
 use crate::failure::Failure;
 use crate::{console, environment};
-use kittiwake_sim::{Faults, Limits, SimConfig};
+use kittiwake_sim::{DeclaredLimits, Faults, Limits, SimConfig};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
 use std::process::ExitCode;
+
+/// Ten years.
+const SKEW_SECONDS_MAX: f64 = 315_576_000.0;
+/// More than anybody writes by hand.
+const LIMITS_FILE_BYTES_MAX: u64 = 1 << 20;
 
 pub(crate) async fn run(arguments: &SimArguments) -> Result<ExitCode, Failure> {
     let at: jiff::Timestamp = arguments.at.parse().map_err(|_| {
@@ -32,10 +40,8 @@ pub(crate) async fn run(arguments: &SimArguments) -> Result<ExitCode, Failure> {
         limit_speed: arguments.limit_speed,
         at_us: at.as_microsecond(),
         real_now_us: environment::real_now().micros(),
-        limits: match arguments.limits {
-            SimLimits::Strict => Limits::Strict,
-            SimLimits::Off => Limits::Off,
-        },
+        limits: limits(arguments)?,
+        clock_skew_us: clock_skew_us(arguments)?,
         latency_ms: arguments.latency_ms,
         faults: match arguments.faults {
             SimFaults::None => Faults::None,
@@ -50,4 +56,47 @@ pub(crate) async fn run(arguments: &SimArguments) -> Result<ExitCode, Failure> {
     crate::commands::crawl::stop_asked().await;
     server.shutdown().await;
     Ok(ExitCode::SUCCESS)
+}
+
+fn limits(arguments: &SimArguments) -> Result<Limits, Failure> {
+    let Some(path) = &arguments.limits_file else {
+        return Ok(match arguments.limits {
+            SimLimits::Strict => Limits::Strict,
+            SimLimits::Off => Limits::Off,
+        });
+    };
+    if arguments.limits == SimLimits::Off {
+        return Err(Failure::usage(
+            "--limits off takes away what --limits-file declares; leave out one of them",
+        ));
+    }
+    let refused = |reason: &dyn std::fmt::Display| {
+        Failure::usage(format!("--limits-file {}: {reason}", path.display()))
+    };
+    let text = read_text(path).map_err(|error| refused(&error))?;
+    let limits = DeclaredLimits::parse(&text).map_err(|error| refused(&error))?;
+    Ok(Limits::Declared(limits))
+}
+
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    // What is named may be no plain file and have no end.
+    let mut file = File::open(path)?.take(LIMITS_FILE_BYTES_MAX + 1);
+    let length = file.read_to_string(&mut text)?;
+    if length as u64 > LIMITS_FILE_BYTES_MAX {
+        return Err(std::io::Error::other(
+            "it is longer than any file of limits",
+        ));
+    }
+    Ok(text)
+}
+
+fn clock_skew_us(arguments: &SimArguments) -> Result<i64, Failure> {
+    let seconds = arguments.clock_skew;
+    if !(-SKEW_SECONDS_MAX..=SKEW_SECONDS_MAX).contains(&seconds) {
+        return Err(Failure::usage(
+            "--clock-skew takes seconds, at most ten years in either direction",
+        ));
+    }
+    Ok((seconds * 1e6).round() as i64)
 }

@@ -39,6 +39,13 @@ fn a_wrong_argument_is_a_usage_error_of_a_few_lines() {
         ("network check absent.toml", "absent.toml"),
         ("sim serve --at yesterday", "2026"),
         ("sim serve --speed NaN", "speed"),
+        ("sim serve --clock-skew NaN", "ten years"),
+        ("sim serve --clock-skew=-1e300", "ten years"),
+        ("sim serve --limits-file nowhere.toml", "nowhere.toml"),
+        (
+            "sim serve --limits off --limits-file nowhere.toml",
+            "leave out one of them",
+        ),
         ("fly", "fly"),
     ] {
         let output = folder.say(arguments);
@@ -47,6 +54,30 @@ fn a_wrong_argument_is_a_usage_error_of_a_few_lines() {
         assert!(message.contains(expected), "{arguments:?}: {message}");
         assert!(!message.contains("panicked"), "{message}");
     }
+}
+
+#[test]
+fn the_synthetic_network_keeps_the_limits_of_a_file() {
+    let folder = Folder::new();
+    let limits = "[[bucket]]\nname = \"few\"\nscope = \"ip\"\nkind = \"aligned\"\nlimit = 2\n";
+    std::fs::write(folder.path("limits.toml"), limits).expect("a file");
+    let refused = folder.say("sim serve --limits-file limits.toml");
+    let message = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{message}");
+    assert!(
+        message.contains("limits.toml: bucket \"few\": `window_seconds` is missing; write"),
+        "{message}"
+    );
+    let limits = format!("{limits}window_seconds = 900\n");
+    std::fs::write(folder.path("limits.toml"), limits).expect("a file");
+    let words = "--users 50 --limits-file limits.toml --clock-skew -2.5";
+    let sim = Sim::start(&folder, words);
+    sim.get("/api/v2/instance");
+    let window = &sim.json("/_sim/ledger")["windows"][0];
+    assert_eq!(
+        (&window["bucket"], &window["used"]),
+        (&"few".into(), &1.into())
+    );
 }
 
 #[test]

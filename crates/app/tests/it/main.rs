@@ -24,6 +24,7 @@ mod servers;
 mod settings;
 mod simulate;
 mod support;
+mod table1;
 mod truth;
 mod tutorial;
 mod vault;

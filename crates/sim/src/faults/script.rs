@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Kind;
+use crate::limits::Header;
 use crate::wire::{Ending, Script, Step};
 use crate::world::dice::{Dice, Purpose};
 
@@ -28,7 +29,7 @@ const HTML: &str = "text/html; charset=utf-8";
 pub(crate) struct Told<'a> {
     pub(crate) status: u16,
     /// All headers but those of type and length.
-    pub(crate) headers: &'a [(&'static str, String)],
+    pub(crate) headers: &'a [Header],
     pub(crate) body: &'a [u8],
     /// As sent by the caller.
     pub(crate) target: &'a str,
@@ -61,6 +62,7 @@ pub(crate) fn script(kind: Kind, told: Told<'_>) -> (Script, u16) {
     let script = Script {
         steps: steps.into(),
         ending,
+        stay: None,
     };
     (script, status)
 }
@@ -68,12 +70,7 @@ pub(crate) fn script(kind: Kind, told: Told<'_>) -> (Script, u16) {
 type Scene = (u16, Vec<Step>, Ending);
 
 /// A well-formed answer.
-fn whole(
-    status: u16,
-    headers: &[(&'static str, String)],
-    content_type: &str,
-    body: &[u8],
-) -> Scene {
+fn whole(status: u16, headers: &[Header], content_type: &str, body: &[u8]) -> Scene {
     let mut bytes = head(status, headers, content_type, Some(body.len()));
     bytes.extend_from_slice(body);
     (status, vec![Step::Send(bytes)], Ending::KeepOpen)
@@ -85,7 +82,7 @@ fn server_error(kind: Kind) -> Scene {
         Kind::BadGateway => 502,
         _ => 503,
     };
-    let retry_after = [("retry-after", RETRY_AFTER_S.to_string())];
+    let retry_after = [("retry-after".into(), RETRY_AFTER_S.to_string())];
     let headers = if kind == Kind::UnavailableForNow {
         &retry_after[..]
     } else {
@@ -95,7 +92,7 @@ fn server_error(kind: Kind) -> Scene {
 }
 
 fn redirect(location: String) -> Scene {
-    whole(302, &[("location", location)], HTML, b"")
+    whole(302, &[("location".into(), location)], HTML, b"")
 }
 
 impl Told<'_> {
@@ -156,7 +153,7 @@ impl Told<'_> {
 
     fn gzip_head(&self) -> Vec<u8> {
         let mut headers = self.headers.to_vec();
-        headers.push(("content-encoding", "gzip".to_owned()));
+        headers.push(("content-encoding".into(), "gzip".to_owned()));
         head(self.status, &headers, JSON, Some(self.garbage().len()))
     }
 
@@ -184,12 +181,7 @@ impl Told<'_> {
     }
 }
 
-fn head(
-    status: u16,
-    headers: &[(&'static str, String)],
-    content_type: &str,
-    length: Option<usize>,
-) -> Vec<u8> {
+fn head(status: u16, headers: &[Header], content_type: &str, length: Option<usize>) -> Vec<u8> {
     let mut head = format!("HTTP/1.1 {status} {}\r\n", reason(status));
     let mut line = |name: &str, value: &str| {
         head.extend([name, ": ", value, "\r\n"]);

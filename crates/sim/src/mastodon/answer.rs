@@ -1,6 +1,9 @@
 //! Answers before they become HTTP.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
+use serde::de::IgnoredAny;
 
 use super::paging::{LinkBase, Page, Spoil};
 
@@ -85,6 +88,21 @@ impl Answer {
         }
     }
 
+    /// The number of things in it: the items of a list, or of all lists together; anything else is
+    /// one thing, and an error none.
+    pub(crate) fn items(&self) -> u64 {
+        if self.status != 200 {
+            return 0;
+        }
+        if let Ok(list) = serde_json::from_slice::<Vec<IgnoredAny>>(&self.body) {
+            return list.len() as u64;
+        }
+        let lists = serde_json::from_slice::<BTreeMap<&str, Vec<IgnoredAny>>>(&self.body);
+        lists.map_or(1, |lists| {
+            lists.values().map(|list| list.len() as u64).sum()
+        })
+    }
+
     /// A page of a list with the links to its neighbours.
     pub(crate) fn page<T>(value: &impl Serialize, page: &Page<T>, base: &LinkBase<'_>) -> Self {
         let mut answer = Self::json(value);
@@ -107,5 +125,21 @@ impl From<Problem> for Answer {
             location: None,
             spoilt: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_counted_in_lists_and_in_lists_of_lists() {
+        let items = |value: serde_json::Value| Answer::json(&value).items();
+        assert_eq!(items(serde_json::json!([])), 0);
+        assert_eq!(items(serde_json::json!([{ "id": "1" }, { "id": "2" }])), 2);
+        assert_eq!(items(serde_json::json!({ "id": "1", "tags": [1, 2] })), 1);
+        let context = serde_json::json!({ "ancestors": [{}], "descendants": [{}, {}] });
+        assert_eq!(items(context), 3);
+        assert_eq!(Answer::from(Problem::Gone).items(), 0);
     }
 }

@@ -101,7 +101,8 @@ impl Renderer<'_> {
             }
             Route::Instance => Ok(Answer::json(&self.instance())),
             Route::Loop => Ok(Answer::redirect(other_side(asking.url))),
-            Route::Unknown => Err(Problem::NoSuchRoute),
+            // What a caller has left is not a matter of the world.
+            Route::Limits | Route::Unknown => Err(Problem::NoSuchRoute),
         }
     }
 

@@ -18,4 +18,4 @@ pub(crate) use entities::{account_uri, account_url, status_uri, status_url};
 pub(crate) use lists::{Asking, Walked};
 pub(crate) use paging::{Spoil, is_paging};
 pub(crate) use render::{AccountCache, Renderer};
-pub(crate) use route::{Params, Route};
+pub(crate) use route::{Params, QUERIES, Route};

@@ -4,6 +4,26 @@ use url::form_urlencoded;
 
 use super::paging::CURSOR_NAMES;
 
+/// The names of all queries that limits can be for.
+pub(crate) const QUERIES: [&str; 16] = [
+    "lookup",
+    "account",
+    "accounts",
+    "following",
+    "followers",
+    "timeline",
+    "featured_tags",
+    "tag_timeline",
+    "search",
+    "status",
+    "statuses",
+    "context",
+    "reblogged_by",
+    "favourited_by",
+    "instance",
+    "unknown",
+];
+
 /// The parameters of a request, in the order in which they were sent.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Params {
@@ -120,6 +140,8 @@ pub(crate) enum Route {
         id: String,
     },
     Instance,
+    /// What the caller has left, where limits are declared. Real servers of this dialect have none.
+    Limits,
     /// Where a redirect that never ends leads.
     Loop,
     Unknown,
@@ -171,6 +193,7 @@ impl Route {
                 id: (*id).to_owned(),
             },
             ["api", "v2", "instance"] => Self::Instance,
+            ["api", "v1", "limits"] => Self::Limits,
             ["loop", _] => Self::Loop,
             _ => Self::Unknown,
         }
@@ -194,6 +217,7 @@ impl Route {
             Self::RebloggedBy { .. } => "reblogged_by",
             Self::FavouritedBy { .. } => "favourited_by",
             Self::Instance => "instance",
+            Self::Limits => "limits",
             Self::Loop => "loop",
             Self::Unknown => "unknown",
         }
@@ -215,7 +239,7 @@ impl Route {
             Self::TagTimeline { tag } => tag.clone(),
             Self::Search { query } => query.clone(),
             Self::Accounts { ids } | Self::Statuses { ids } => ids.join(","),
-            Self::Instance | Self::Loop | Self::Unknown => String::new(),
+            Self::Instance | Self::Limits | Self::Loop | Self::Unknown => String::new(),
         }
     }
 
@@ -255,6 +279,33 @@ mod tests {
             (route.query(), route.subject().as_str()),
             ("accounts", "1,2")
         );
+    }
+
+    #[test]
+    fn every_query_is_listed() {
+        let paths = [
+            "v1/accounts/lookup",
+            "v1/accounts/1",
+            "v1/accounts",
+            "v1/accounts/1/following",
+            "v1/accounts/1/followers",
+            "v1/accounts/1/statuses",
+            "v1/accounts/1/featured_tags",
+            "v1/timelines/tag/a",
+            "v2/search",
+            "v1/statuses/1",
+            "v1/statuses",
+            "v1/statuses/1/context",
+            "v1/statuses/1/reblogged_by",
+            "v1/statuses/1/favourited_by",
+            "v2/instance",
+            "nonsense",
+        ];
+        let queries = paths.map(|path| {
+            let path = format!("/api/{path}");
+            Route::read(&path, &Params::default()).query()
+        });
+        assert_eq!(queries, QUERIES);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Days and seconds of the world, and how the network writes them.
 
 use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
 
 pub(crate) const SECOND_US: i64 = 1_000_000;
 pub(crate) const DAY_S: i64 = 86_400;
@@ -34,6 +35,13 @@ pub(crate) fn iso_day(day: i64) -> String {
     text.chars().take_while(|&letter| letter != 'T').collect()
 }
 
+/// `Tue, 13 Oct 2026 19:04:23 GMT`, as HTTP writes it.
+pub(crate) fn http_date(at_us: i64) -> String {
+    DateTimePrinter::new()
+        .timestamp_to_rfc9110_string(&timestamp(at_us))
+        .unwrap_or_default()
+}
+
 fn timestamp(at_us: i64) -> Timestamp {
     // Instants come from the world, whose bounds are checked when it is made, or from a clock.
     Timestamp::from_microsecond(at_us).unwrap_or(Timestamp::UNIX_EPOCH)
@@ -49,6 +57,7 @@ mod tests {
         assert_eq!(iso_ms(at_us), "2026-10-13T19:04:23.300Z");
         assert_eq!(iso_us(at_us + 7), "2026-10-13T19:04:23.300007Z");
         assert_eq!(iso_day(day_of(at_us)), "2026-10-13");
+        assert_eq!(http_date(at_us), "Tue, 13 Oct 2026 19:04:23 GMT");
     }
 
     #[test]

@@ -160,6 +160,20 @@ impl Sim {
         }
     }
 
+    /// The id of somebody with lists, whatever goes wrong on the way.
+    pub(crate) async fn account_id_of_seed(&self) -> String {
+        let handle = self.server.seed_handles(1).remove(0);
+        let target = format!("/api/v1/accounts/lookup?acct={handle}");
+        loop {
+            let reply = self.try_get(&target).await;
+            let account: Option<Value> =
+                reply.and_then(|reply| serde_json::from_str(&reply.text).ok());
+            if let Some(id) = account.as_ref().and_then(|account| account["id"].as_str()) {
+                return id.to_owned();
+            }
+        }
+    }
+
     pub(crate) async fn account_of_seed(&self) -> Value {
         let handle = self.server.seed_handles(1).remove(0);
         let reply = self

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crate::client::Sim;
+use kittiwake_sim::{DeclaredLimits, Limits, SimConfig};
+
+use crate::client::{AT_US, Sim, now_us};
 
 fn document() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sim.md");
@@ -56,4 +58,35 @@ async fn every_documented_page_and_table_is_there() {
             .replace("=N", "=1");
         assert_eq!(sim.get(&filled).await.status, 200, "{page}");
     }
+}
+
+#[test]
+fn every_query_that_limits_can_be_for_is_documented() {
+    let document = document();
+    let unknown = "[[bucket]]\nname = \"a\"\nscope = \"ip\"\nkind = \"concurrency\"\nlimit = 1\n\
+                   queries = [\"?\"]";
+    let told = DeclaredLimits::parse(unknown).unwrap_err().to_string();
+    let (_, queries) = told.split_once("write one of ").unwrap();
+    let queries: Vec<String> = queries
+        .split(", ")
+        .map(|name| format!("`{name}`"))
+        .collect();
+    assert!(document.contains(&queries.join(", ")), "{queries:?}");
+}
+
+#[tokio::test]
+async fn the_documented_limits_are_accepted_and_kept() {
+    let document = document();
+    let (_, example) = document.split_once("```toml\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let mut config = SimConfig::frozen(50, 1, AT_US, now_us());
+    config.limits = Limits::Declared(DeclaredLimits::parse(example).unwrap());
+    let sim = Sim::start(config).await;
+    sim.get_as("/api/v2/search?q=a", Some("x/ann:1")).await;
+    let status = sim.get_as("/api/v1/limits", Some("x/ann:1")).await.json();
+    let remaining = |name: &str| status["resources"][name]["remaining"].as_u64().unwrap();
+    assert_eq!(
+        ["endpoint/search", "endpoint/lookup", "quota", "at-once"].map(remaining),
+        [179, 180, 9_900, 5]
+    );
 }

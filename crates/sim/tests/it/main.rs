@@ -4,6 +4,7 @@
 mod advance;
 mod changes;
 mod client;
+mod declared;
 mod documentation;
 mod faults;
 mod huge;

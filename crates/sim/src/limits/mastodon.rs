@@ -8,28 +8,30 @@ use std::collections::HashMap;
 use kittiwake_model::clock::LimitTime;
 use serde::Serialize;
 
+use super::finished::Finished;
+use super::{Announced, Caller, Header, OPEN_WINDOWS_MAX, Refusal};
 use crate::world::time::{SECOND_US, iso_us};
 
-/// Windows that are over and kept for the ledger; the oldest are counted, not kept.
-const FINISHED_WINDOWS_MAX: usize = 200_000;
-/// Callers that can be told apart at one time.
-const OPEN_WINDOWS_MAX: usize = 500_000;
-
-/// Who calls, as far as limits are concerned.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Caller {
-    Anonymous { address: String },
-    Token { token: String, user: String },
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Bucket {
+#[serde(into = "&'static str")]
+pub(super) enum Bucket {
     AuthenticatedApi,
     TokenApi,
     UnauthenticatedApi,
     AuthenticatedPaging,
     UnauthenticatedPaging,
+}
+
+impl From<Bucket> for &'static str {
+    fn from(bucket: Bucket) -> Self {
+        match bucket {
+            Bucket::AuthenticatedApi => "authenticated_api",
+            Bucket::TokenApi => "token_api",
+            Bucket::UnauthenticatedApi => "unauthenticated_api",
+            Bucket::AuthenticatedPaging => "authenticated_paging",
+            Bucket::UnauthenticatedPaging => "unauthenticated_paging",
+        }
+    }
 }
 
 impl Bucket {
@@ -67,39 +69,54 @@ pub(crate) struct Window {
 
 /// What the answer says about limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RateHeaders {
-    pub(crate) limit: u64,
-    pub(crate) remaining: u64,
-    pub(crate) reset: String,
+pub(super) struct RateHeaders {
+    limit: u64,
+    remaining: u64,
+    reset: String,
+}
+
+impl RateHeaders {
+    pub(super) fn headers(&self) -> Vec<Header> {
+        vec![
+            ("x-ratelimit-limit".into(), self.limit.to_string()),
+            ("x-ratelimit-remaining".into(), self.remaining.to_string()),
+            ("x-ratelimit-reset".into(), self.reset.clone()),
+        ]
+    }
 }
 
 /// What became of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Verdict {
-    pub(crate) refused_by: Option<Bucket>,
-    pub(crate) headers: Option<RateHeaders>,
+pub(super) struct Verdict {
+    refused_by: Option<Bucket>,
+    headers: Option<RateHeaders>,
 }
 
-impl Verdict {
-    /// The verdict where there are no limits.
-    pub(crate) const fn free() -> Self {
+impl From<Verdict> for super::Verdict {
+    fn from(verdict: Verdict) -> Self {
         Self {
-            refused_by: None,
-            headers: None,
+            refusal: verdict.refused_by.map(|bucket| Refusal {
+                bucket: <&str>::from(bucket).into(),
+                status: 429,
+                body: None,
+            }),
+            announced: verdict
+                .headers
+                .map_or(Announced::Nothing, Announced::Mastodon),
+            ..Self::free()
         }
     }
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Limiter {
+pub(crate) struct MastodonLimiter {
     open: HashMap<(Bucket, String), Window>,
-    finished: Vec<Window>,
-    finished_dropped: u64,
+    finished: Finished<Window>,
 }
 
-impl Limiter {
+impl MastodonLimiter {
     /// Counts a call and says whether it may pass.
-    pub(crate) fn admit(&mut self, caller: &Caller, is_paging: bool, now: LimitTime) -> Verdict {
+    pub(super) fn admit(&mut self, caller: &Caller, is_paging: bool, now: LimitTime) -> Verdict {
         let mut closest: Option<(Bucket, u64)> = None;
         for (bucket, scope) in buckets(caller, is_paging) {
             let Some(window) = self.window(bucket, scope, now) else {
@@ -115,16 +132,18 @@ impl Limiter {
                 closest = Some((bucket, remaining));
             }
         }
-        closest.map_or_else(Verdict::free, |(bucket, left)| {
-            verdict(None, bucket, left, now)
-        })
+        let nothing = Verdict {
+            refused_by: None,
+            headers: None,
+        };
+        closest.map_or(nothing, |(bucket, left)| verdict(None, bucket, left, now))
     }
 
     /// All windows, the oldest first, and how many older ones are not kept.
-    pub(crate) fn windows(&self) -> (Vec<&Window>, u64) {
-        let mut windows: Vec<&Window> = self.finished.iter().chain(self.open.values()).collect();
+    pub(super) fn windows(&self) -> (Vec<&Window>, u64) {
+        let mut windows: Vec<&Window> = self.finished.kept().chain(self.open.values()).collect();
         windows.sort_unstable_by_key(|window| (window.start_us, window.bucket, &window.scope));
-        (windows, self.finished_dropped)
+        (windows, self.finished.dropped())
     }
 
     /// The caller's window; none if too many callers are about.
@@ -142,7 +161,7 @@ impl Limiter {
         // A clock that was set back does not open an older window again.
         if fresh.start_us > window.start_us {
             let over = std::mem::replace(window, fresh);
-            keep_finished(&mut self.finished, &mut self.finished_dropped, over);
+            self.finished.keep(over);
         }
         Some(window)
     }
@@ -152,7 +171,7 @@ impl Limiter {
             .open
             .extract_if(|_, window| window.end_us <= now.micros());
         for (_, window) in over {
-            keep_finished(&mut self.finished, &mut self.finished_dropped, window);
+            self.finished.keep(window);
         }
     }
 }
@@ -173,19 +192,11 @@ impl Window {
     }
 }
 
-fn keep_finished(finished: &mut Vec<Window>, dropped: &mut u64, window: Window) {
-    if finished.len() < FINISHED_WINDOWS_MAX {
-        finished.push(window);
-    } else {
-        *dropped += 1;
-    }
-}
-
 /// The buckets that apply to a call, in the order in which they count it.
 fn buckets(caller: &Caller, is_paging: bool) -> Vec<(Bucket, &str)> {
     let mut buckets = match caller {
         Caller::Anonymous { address } => vec![(Bucket::UnauthenticatedApi, address.as_str())],
-        Caller::Token { token, user } => {
+        Caller::Token { token, user, .. } => {
             vec![
                 (Bucket::AuthenticatedApi, user.as_str()),
                 (Bucket::TokenApi, token.as_str()),
@@ -238,12 +249,14 @@ mod tests {
         Caller::Token {
             token: token.to_owned(),
             user: user.to_owned(),
+            app: token.to_owned(),
+            address: "127.0.0.1".to_owned(),
         }
     }
 
     #[test]
     fn the_301st_anonymous_call_of_a_window_is_refused() {
-        let mut limiter = Limiter::default();
+        let mut limiter = MastodonLimiter::default();
         for call in 0..300 {
             let verdict = limiter.admit(&anonymous(), false, START);
             assert_eq!(verdict.refused_by, None);
@@ -269,7 +282,7 @@ mod tests {
 
     #[test]
     fn windows_are_aligned_and_the_reset_keeps_the_fraction() {
-        let mut limiter = Limiter::default();
+        let mut limiter = MastodonLimiter::default();
         let now = LimitTime(1_790_000_123_456_789);
         let headers = limiter.admit(&anonymous(), false, now).headers.unwrap();
         assert_eq!(limiter.windows().0[0].start_us % 300_000_000, 0);
@@ -279,7 +292,7 @@ mod tests {
 
     #[test]
     fn paging_counts_in_its_own_bucket_too() {
-        let mut limiter = Limiter::default();
+        let mut limiter = MastodonLimiter::default();
         let half = START.plus_us(400_000_000);
         (0..200).for_each(|_| drop(limiter.admit(&anonymous(), true, START)));
         (0..100).for_each(|_| drop(limiter.admit(&anonymous(), true, half)));
@@ -298,7 +311,7 @@ mod tests {
 
     #[test]
     fn tokens_of_one_user_share_that_users_buckets() {
-        let mut limiter = Limiter::default();
+        let mut limiter = MastodonLimiter::default();
         for name in ["a:1", "a:2", "a:3", "a:4", "a:5"] {
             for _ in 0..300 {
                 assert_eq!(
@@ -317,7 +330,7 @@ mod tests {
 
     #[test]
     fn headers_describe_the_bucket_closest_to_exhaustion() {
-        let mut limiter = Limiter::default();
+        let mut limiter = MastodonLimiter::default();
         (0..10).for_each(|_| drop(limiter.admit(&token("a:1", "a"), true, START)));
         let headers = limiter
             .admit(&token("a:2", "a"), true, START)
