@@ -345,7 +345,7 @@ impl Purse {
             if wants.is_empty() {
                 return Ok(Taken::Permit(self.spend(charges)));
             }
-            if let Some(wait) = self.acquire(wants).await? {
+            if let Some(wait) = self.acquire(wants, charges).await? {
                 return Ok(wait);
             }
         }
@@ -382,7 +382,11 @@ impl Purse {
         lacking.collect()
     }
 
-    async fn acquire(&mut self, wants: Vec<Want>) -> Result<Option<Taken>, EngineError> {
+    async fn acquire(
+        &mut self,
+        wants: Vec<Want>,
+        charges: &[Charge],
+    ) -> Result<Option<Taken>, EngineError> {
         self.settle_spent().await?;
         let Some(ledger) = &self.ledger else {
             return Ok(None);
@@ -406,9 +410,9 @@ impl Purse {
                 let kind = pocket.rule.kind.clone();
                 let now = now_for(&kind, &self.skew, self.clock.limit());
                 let until = until.max(now.plus_us(1));
-                pocket.run_dry(until, now);
+                pocket.dry_until = until;
                 let rule = pocket.rule.clone();
-                self.settle_spent().await?;
+                self.let_go(charges).await?;
                 // Another process may have found out that there is more.
                 let learnt = self.learnt_limit(&budget, &rule).await?;
                 let pocket = self.pockets.get_mut(&budget);
@@ -424,6 +428,17 @@ impl Purse {
                 }))
             }
         }
+    }
+
+    /// Hands back what is held of these budgets and cannot be used now.
+    async fn let_go(&mut self, charges: &[Charge]) -> Result<(), EngineError> {
+        let ours = self.clock.limit();
+        for charge in charges {
+            if let Some(pocket) = self.pockets.get_mut(&charge.budget) {
+                pocket.let_go(now_for(&pocket.rule.kind, &self.skew, ours));
+            }
+        }
+        self.settle_spent().await
     }
 
     fn spend(&mut self, charges: &[Charge]) -> Permit {
@@ -579,9 +594,7 @@ impl Purse {
         let told = least_limit(counted, percent);
         let limit = budget::after_reserve(told, self.reserve);
         if percent >= 100 {
-            // More was used than we know of: others draw from it too.
-            pocket.limit = pocket.limit.min(counted.max(1));
-            pocket.shut_until = pocket.others_until(now);
+            pocket.hear_of_all_used(counted, now);
             return Ok(());
         }
         if limit <= pocket.limit {

@@ -10,6 +10,9 @@ use std::collections::VecDeque;
 /// A block of grants is this part of a window's allowance, so that a crash costs little.
 const BLOCKS_PER_WINDOW: u64 = 20;
 const BLOCK_CALLS_MAX: u64 = 25;
+/// The same where a limit is learnt from what all processes have settled: the less they hold, the
+/// more is known.
+const LEARNING_BLOCKS_PER_WINDOW: u64 = 100;
 /// A grant that belongs to no window of the calendar is to be used within this part of its length,
 /// so that what a crash leaves is known to be over.
 const USE_WITHIN_PARTS: i64 = 20;
@@ -208,7 +211,11 @@ impl Pocket {
         if lacking == 0 {
             return None;
         }
-        let block = (self.limit / most.max(1) / BLOCKS_PER_WINDOW).clamp(1, BLOCK_CALLS_MAX);
+        let blocks = match self.rule.kind {
+            WindowKind::Percent { .. } => LEARNING_BLOCKS_PER_WINDOW,
+            _ => BLOCKS_PER_WINDOW,
+        };
+        let block = (self.limit / most.max(1) / blocks).clamp(1, BLOCK_CALLS_MAX);
         let is_whole = lacking == most;
         let length_us = self.rule.kind.length_us().unwrap_or(USE_WITHIN_US);
         Some(Want {
@@ -536,10 +543,9 @@ impl Pocket {
         recent.map(|(_, units)| units).sum()
     }
 
-    /// The ledger has nothing more to give, and what is held does not suffice for a call: others may
-    /// have a use for it.
-    pub(super) fn run_dry(&mut self, until: LimitTime, now: LimitTime) {
-        self.dry_until = until;
+    /// What is held does not suffice for a call, or cannot be used because of another budget: others
+    /// may have a use for it.
+    pub(super) fn let_go(&mut self, now: LimitTime) {
         for held in self.held.iter_mut().filter(|held| held.unspent > 0) {
             held.belongs = match held.belongs {
                 Belongs::ToWindow(window, _) => Belongs::ToWindow(window, now),
@@ -557,6 +563,19 @@ impl Pocket {
             let counted = self.counted_since(now);
             self.raise(self.limit.max(counted + counted / 10 + 1));
         }
+    }
+
+    /// All of a limit is used that only the server knows. If it was not used by us, others draw from
+    /// it, and we leave it to them for a while.
+    pub(super) fn hear_of_all_used(&mut self, counted: u64, now: LimitTime) {
+        let length_us = self.rule.kind.length_us().unwrap_or(0);
+        let ours = counted + self.flying() + self.others.saturating_sub(self.spent_by_others);
+        if ours * 20 >= self.limit * 19 {
+            self.dry_until = now.plus_us(length_us / STEPS_PER_WINDOW);
+            return;
+        }
+        self.limit = self.limit.min(counted.max(1));
+        self.shut_until = now.plus_us(length_us / 4);
     }
 
     /// The limit is known to be greater: whoever waited for the next beat waits no longer.

@@ -234,7 +234,7 @@ impl World<'_> {
             arrives_us,
             answered_us,
             question,
-            items: self.dice.below(items_max + 1),
+            items: self.score.calls % (items_max + 1),
             counted: false,
             permit: Some(permit),
             process,
@@ -384,16 +384,17 @@ fn random_game(seed: u64, crash_in: u64) -> Game {
 
 /// Two queries, asked with any of four tokens of two accounts of two applications.
 fn add_questions(game: &mut Game, dice: &mut Dice) {
+    // Both cost the same, so that calls can be compared.
+    let costs: Vec<(u64, u64)> = game
+        .rules
+        .iter()
+        .map(|rule| match rule.unit {
+            Unit::Points => (1 + dice.below(5), dice.below(2)),
+            _ => (1, 0),
+        })
+        .collect();
+    let items_max = dice.below(5);
     for query in 0..2 {
-        let costs: Vec<(u64, u64)> = game
-            .rules
-            .iter()
-            .map(|rule| match rule.unit {
-                Unit::Points => (1 + dice.below(5), dice.below(2)),
-                _ => (1, 0),
-            })
-            .collect();
-        let items_max = dice.below(5);
         for token in 0..4 {
             let charges = game.rules.iter().enumerate().map(|(place, rule)| {
                 let whose = match rule.scope {
@@ -442,7 +443,7 @@ fn crash_calls(game: &Game) -> u64 {
 #[tokio::test]
 async fn no_limit_of_any_kind_is_broken_and_nearly_all_that_is_allowed_is_used() {
     let mut worst = (1.0_f64, 0);
-    for seed in 1..=seeds(40) {
+    for seed in 1..=seeds(30) {
         let game = random_game(seed, 0);
         let score = play(&game, Kept::in_a_file()).await;
         let ideal = ideal::calls(&game);
@@ -476,7 +477,7 @@ async fn no_limit_of_any_kind_is_broken_and_nearly_all_that_is_allowed_is_used()
 
 #[tokio::test]
 async fn crashes_break_no_limit_of_any_kind_and_cost_a_block_each() {
-    for seed in 101..=100 + seeds(40) {
+    for seed in 101..=100 + seeds(30) {
         let mut game = random_game(seed, 5_000);
         game.pace = if seed % 2 == 0 {
             Pace::Even

@@ -23,7 +23,7 @@ pub(super) fn calls(game: &Game) -> u64 {
             while answers.len() < slots {
                 let theirs_us = now_us + game.skew_us;
                 // How many items come nobody can know before.
-                let items = dice.below(question.items_max + 1);
+                let items = calls % (question.items_max + 1);
                 let most = question.items_max;
                 if server.refuser(question, most, theirs_us).is_some() {
                     let room_us = server.next_room_us(question, theirs_us) - game.skew_us;
