@@ -9,6 +9,7 @@
 //! [`Network::request`] says what to send, [`Network::read`] what an answer means.
 
 pub mod auth;
+mod blocks;
 pub mod budget;
 mod coverage;
 pub mod definition;
@@ -18,6 +19,7 @@ mod json;
 mod network;
 mod page;
 mod path;
+mod politeness;
 mod read;
 mod relate;
 mod request;
@@ -32,6 +34,7 @@ pub use expression::functions as expression_functions;
 pub use html::html_to_text;
 pub use network::{AuthNeed, HostError, Network, Query, Robot, Step};
 pub use page::Page;
+pub use politeness::{Bearing, Gait, Politeness};
 pub use read::{Answer, Reading};
 pub use request::{Ask, RequestError, RequestPlan};
 pub use seed::SeedError;

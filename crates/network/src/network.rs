@@ -1,9 +1,11 @@
 //! A checked, compiled network.
 
 use crate::auth::Auth;
+use crate::blocks::BlockRule;
 use crate::budget::LimitHeaders;
 use crate::expression::Expression;
 use crate::path::Path;
+use crate::politeness::Politeness;
 use crate::seed::SeedRule;
 use crate::shape::{Node, ReadPath, Shape, ShapeId};
 use kittiwake_model::{BudgetRule, Cost, Identity, LinkTable, List, Name, OutcomeCode, Role, Unit};
@@ -35,6 +37,8 @@ pub struct Network {
     /// The headers that speak of one budget alone.
     pub(crate) budget_headers: Vec<Option<LimitHeaders>>,
     pub(crate) limit_headers: Option<LimitHeaders>,
+    pub(crate) politeness: Option<Politeness>,
+    pub(crate) blocks: Vec<BlockRule>,
     pub(crate) seeds: Vec<SeedRule>,
     pub(crate) errors: Vec<ErrorRule>,
 }
@@ -288,6 +292,13 @@ impl Network {
 
     pub fn budgets(&self) -> &[BudgetRule] {
         &self.budgets
+    }
+
+    /// How quickly hosts are asked beside what budgets allow: as the definition says or, where it
+    /// declares no budgets at all, as one asks strangers.
+    pub fn politeness(&self) -> Option<Politeness> {
+        let usual = self.budgets.is_empty().then(Politeness::default);
+        self.politeness.or(usual)
     }
 
     /// The names of all types.

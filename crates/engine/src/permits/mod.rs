@@ -15,7 +15,7 @@ use crate::settings::Limits;
 use crate::{Clock, EngineError};
 use kittiwake_model::{BudgetId, BudgetRule, Cost, LimitTime, Name, Unit, Window, WindowKind};
 use kittiwake_network::budget::{self, least_limit};
-use kittiwake_network::{LimitReport, Word};
+use kittiwake_network::{Bearing, Gait, LimitReport, Politeness, Word};
 use kittiwake_store::ledger::{Acquired, Ledger, Lesson, Observed, Settling, Want};
 use pocket::{Drawn, Moment, Occasion, Pocket};
 use serde::Serialize;
@@ -56,7 +56,7 @@ pub(crate) enum Taken {
 }
 
 /// How a call ended, as far as limits are concerned.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Answered<'a> {
     /// Items in the answer; nothing is known of a call that failed.
     pub items: Option<u64>,
@@ -64,6 +64,19 @@ pub(crate) struct Answered<'a> {
     pub reports: &'a [LimitReport],
     /// The second that the answer is dated with.
     pub date: Option<LimitTime>,
+    /// How the host bears being asked.
+    pub bearing: Bearing,
+}
+
+impl Default for Answered<'_> {
+    fn default() -> Self {
+        Self {
+            items: None,
+            reports: &[],
+            date: None,
+            bearing: Bearing::Unknown,
+        }
+    }
 }
 
 /// One budget's use in this run.
@@ -104,6 +117,16 @@ struct ClockKept {
     doubt_us: i64,
 }
 
+/// How quickly a host is asked whose limits nobody has written down, and where that is remembered.
+#[derive(Debug)]
+struct Polite {
+    gait: Gait,
+    topic: String,
+}
+
+/// What a wait for a host's sake is called.
+const POLITENESS: &str = "politeness";
+
 /// How long to wait for the first answer before it is looked for again.
 const FIRST_ANSWER_US: i64 = 50_000;
 
@@ -124,6 +147,7 @@ pub(crate) struct Purse {
     /// Whether anything was heard of the server.
     first: First,
     clock_kept: Option<ClockKept>,
+    polite: Option<Polite>,
     started: LimitTime,
 }
 
@@ -156,6 +180,7 @@ impl Purse {
             skew: Skew::unknown(guard_us),
             first: First::Unsent,
             clock_kept: None,
+            polite: None,
             started,
         }
     }
@@ -260,8 +285,63 @@ impl Purse {
         }
     }
 
+    /// The host is asked politely, as was learnt at this hour of the day before.
+    pub(crate) async fn be_polite(
+        &mut self,
+        rule: Politeness,
+        host: &str,
+    ) -> Result<(), EngineError> {
+        let Some(ledger) = &self.ledger else {
+            return Ok(());
+        };
+        let hour = self
+            .clock
+            .limit()
+            .0
+            .div_euclid(3_600_000_000)
+            .rem_euclid(24);
+        let topic = format!("rate {host} hour {hour:02}");
+        let lessons = ledger.lessons(&topic).await?;
+        // Another hour's word is better than none.
+        let any = ledger.lessons(&format!("rate {host} hour ")).await?;
+        let known = lessons
+            .first()
+            .or_else(|| any.iter().min_by_key(|it| it.number));
+        let learnt = known.map(|lesson| lesson.number as f64 / 1e6);
+        let gait = Gait::new(rule, learnt);
+        self.polite = Some(Polite { gait, topic });
+        Ok(())
+    }
+
+    /// An answer tells how the host bears it; what is learnt is remembered.
+    async fn bear(&mut self, sent: LimitTime, bearing: Bearing) -> Result<(), EngineError> {
+        let now = self.clock.limit();
+        let (Some(polite), Some(ledger)) = (&mut self.polite, &self.ledger) else {
+            return Ok(());
+        };
+        if !polite.gait.heard(now, now.since_us(sent), bearing) {
+            return Ok(());
+        }
+        let lesson = Lesson {
+            topic: polite.topic.clone(),
+            number: (polite.gait.per_second() * 1e6) as i64,
+            at: now,
+        };
+        Ok(ledger.learn(lesson).await?)
+    }
+
     /// Until when these budgets are known to give nothing.
     pub(crate) fn shut(&self, charges: &[Charge]) -> Option<(LimitTime, Name)> {
+        let now = self.clock.limit();
+        let polite = self.polite.as_ref().and_then(|it| it.gait.next(now));
+        let polite = polite.map(|until| (until, Name::from(POLITENESS)));
+        self.shut_by_budgets(charges)
+            .into_iter()
+            .chain(polite)
+            .max()
+    }
+
+    fn shut_by_budgets(&self, charges: &[Charge]) -> Option<(LimitTime, Name)> {
         let waits = charges.iter().filter_map(|charge| {
             let pocket = self.pockets.get(&charge.budget)?;
             let kind = &pocket.rule.kind;
@@ -444,6 +524,9 @@ impl Purse {
     fn spend(&mut self, charges: &[Charge]) -> Permit {
         let ours = self.clock.limit();
         let edge_us = self.edge_us();
+        if let Some(polite) = &mut self.polite {
+            polite.gait.sent(ours);
+        }
         let is_first = self.first == First::Unsent;
         if is_first {
             self.first = First::UnderWay;
@@ -476,6 +559,7 @@ impl Purse {
             self.skew.hear(date, permit.sent, ours);
             self.remember_clock().await?;
         }
+        self.bear(permit.sent, answered.bearing).await?;
         for drawn in permit.drawn {
             let Some(pocket) = self.pockets.get_mut(&drawn.budget) else {
                 continue;

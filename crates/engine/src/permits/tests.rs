@@ -217,6 +217,7 @@ impl World<'_> {
                 items: Some(flight.items),
                 reports: &reports,
                 date: Some(LimitTime(theirs_us - theirs_us.rem_euclid(SECOND_US))),
+                ..Answered::default()
             };
             let purse = &mut processes[flight.process];
             purse.settle(permit, answered).await.unwrap();

@@ -11,6 +11,8 @@ pub(super) const TOP: &[&str] = &[
     "auth",
     "limit_headers",
     "budgets",
+    "politeness",
+    "blocks",
     "types",
     "queries",
     "robots",
@@ -67,6 +69,8 @@ pub(super) const BUDGET: &[&str] = &[
     "source",
 ];
 pub(super) const COST: &[&str] = &["call", "item"];
+pub(super) const POLITENESS: &[&str] = &["start", "most"];
+pub(super) const BLOCK: &[&str] = &["status", "text", "redirect", "reason"];
 pub(super) const TYPE: &[&str] = &[
     "table",
     "resolve",
@@ -148,6 +152,8 @@ pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
         ("limit_headers", LIMIT_HEADERS),
         ("budgets.NAME", BUDGET),
         ("budgets.NAME.headers", LIMIT_HEADERS),
+        ("politeness", POLITENESS),
+        ("blocks", BLOCK),
         ("types.NAME", TYPE),
         ("types.NAME.shapes.NAME", SHAPE),
         ("types.NAME.aliases.NAME", ALIAS),

@@ -2,9 +2,12 @@
 //! takes of it, and how a server says what is left.
 
 use super::source::{Placed, Section};
+use super::visits::read_status;
 use super::{keys, named_sections};
+use crate::blocks::BlockRule;
 use crate::budget::{LimitHeaders, PercentHeader, ResetFormat};
 use crate::network::{BudgetCondition, QueryCost};
+use crate::politeness::Politeness;
 use kittiwake_model::{BudgetRule, Counter, MONEY_SCALE, Name, Scope, Unit, WindowKind};
 
 /// No limit is greater: sums of some of them still fit.
@@ -278,6 +281,74 @@ fn read_cost(named: &Section<'_, '_>, budget: &str, is_money: bool) -> Option<(u
         false => Some(0),
     };
     Some((part("call")?, part("item")?))
+}
+
+/// `[politeness]`: how quickly a host is asked of whose limits nothing is written.
+pub(super) fn read_politeness(top: &Section<'_, '_>) -> Option<Politeness> {
+    let section = top.table("politeness")?;
+    section.expect_keys(keys::POLITENESS);
+    let usual = Politeness::default();
+    let start = read_rate(&section, "start").unwrap_or(usual.start_per_second);
+    let most = read_rate(&section, "most").unwrap_or(usual.most_per_second);
+    Some(Politeness {
+        start_per_second: start,
+        most_per_second: most.max(start),
+    })
+}
+
+/// `2/s` or `30/m`, in calls per second.
+fn read_rate(section: &Section<'_, '_>, key: &str) -> Option<f64> {
+    let text = section.text(key)?;
+    let rate = text.value.split_once('/').and_then(|(calls, unit)| {
+        let calls = calls
+            .trim()
+            .parse::<u32>()
+            .ok()
+            .filter(|calls| *calls > 0)?;
+        let seconds = match unit.trim() {
+            "s" => 1.0,
+            "m" => 60.0,
+            _ => return None,
+        };
+        Some(f64::from(calls) / seconds)
+    });
+    if rate.is_none() {
+        let message = format!("`{}` is no number of calls in a time", text.value);
+        section.report(&text.span, message, "write for example `2/s` or `30/m`");
+    }
+    rate
+}
+
+/// `[[blocks]]`: how pages are known with which a network shuts somebody out.
+pub(super) fn read_blocks(top: &Section<'_, '_>) -> Vec<BlockRule> {
+    let mut rules = Vec::new();
+    for section in top.tables("blocks") {
+        section.expect_keys(keys::BLOCK);
+        if !section.has("text") && !section.has("redirect") {
+            section.missing("text", "text = \"captcha\"");
+            continue;
+        }
+        let statuses = section.numbers_or_texts("status").unwrap_or_default();
+        let statuses = statuses
+            .iter()
+            .filter_map(|text| read_status(&section, text))
+            .collect();
+        let texts = section.texts("text").unwrap_or_default();
+        for text in texts.iter().filter(|text| text.value.trim().len() < 4) {
+            let message = "a text of fewer than four letters stands in any page";
+            section.report(&text.span, message, "write more of what the page says");
+        }
+        let Some(reason) = section.need_text("reason", "reason = \"captcha\"") else {
+            continue;
+        };
+        rules.push(BlockRule {
+            statuses,
+            texts: texts.iter().map(|text| text.value.to_lowercase()).collect(),
+            redirect: section.text("redirect").map(|text| text.value),
+            reason: reason.value,
+        });
+    }
+    rules
 }
 
 /// `30s`, `5m`, `1h` or `1d`, in microseconds.

@@ -118,6 +118,8 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
         conditions,
         budget_headers,
         limit_headers: limits::read_headers(&top),
+        politeness: limits::read_politeness(&top),
+        blocks: limits::read_blocks(&top),
         seeds,
         errors,
     })

@@ -371,7 +371,7 @@ fn read_match(section: &Section<'_, '_>) -> Option<Expression> {
 }
 
 /// `404`, or `5xx`.
-fn read_status(section: &Section<'_, '_>, text: &Placed<String>) -> Option<(u16, u16)> {
+pub(super) fn read_status(section: &Section<'_, '_>, text: &Placed<String>) -> Option<(u16, u16)> {
     let range = match text.value.strip_suffix("xx") {
         Some(class) => class
             .parse()
