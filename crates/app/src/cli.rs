@@ -106,7 +106,7 @@ Examples:
 
 The same command resumes. Seeds may be added and --depth may grow.
 A credential comes from KITTIWAKE_<NETWORK>_TOKEN (KITTIWAKE_MASTODON_TOKEN) or, after kittiwake login,
-from the vault.
+from the vault. Several are used together: docs/credentials.md.
 What you say every time can be set once: see kittiwake config show --help.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct CrawlArguments {
@@ -196,9 +196,19 @@ pub(crate) struct CrawlArguments {
     #[arg(long, value_name = "CONTACT")]
     pub contact: Option<String>,
 
-    /// The credential to use, by its name in the vault, if there are several.
-    #[arg(long = "as", value_name = "NAME", conflicts_with = "anonymous")]
-    pub credential: Option<String>,
+    /// The credential to use, by its name in the vault or in KITTIWAKE_<NETWORK>_TOKENS; again for
+    /// each further one. NAME:ROBOT+ROBOT keeps it for these robots.
+    #[arg(
+        long = "as",
+        value_name = "NAME[:ROBOTS]",
+        conflicts_with = "anonymous"
+    )]
+    pub credentials: Vec<String>,
+
+    /// Use several accounts or applications where the network's terms forbid it; the reason is kept
+    /// in the run's record.
+    #[arg(long, value_name = "REASON")]
+    pub i_have_permission: Option<String>,
 
     /// Send no credential, even if there is one.
     #[arg(long)]

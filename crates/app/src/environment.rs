@@ -14,6 +14,7 @@ const SETTINGS_BYTES_MAX: u64 = 1_048_576;
 /// What the names of our variables begin with.
 const PREFIX: &str = "KITTIWAKE_";
 const TOKEN_SUFFIX: &str = "_TOKEN";
+const TOKENS_SUFFIX: &str = "_TOKENS";
 
 /// A settings file, there or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +59,16 @@ pub(crate) fn variable_names() -> Vec<String> {
 
 /// The variable that holds a network's token.
 pub(crate) fn token_variable(network: &str) -> String {
-    let word: String = network
+    format!("{PREFIX}{}{TOKEN_SUFFIX}", variable_word(network))
+}
+
+/// The variable that holds several tokens of a network.
+pub(crate) fn tokens_variable(network: &str) -> String {
+    format!("{PREFIX}{}{TOKENS_SUFFIX}", variable_word(network))
+}
+
+fn variable_word(network: &str) -> String {
+    network
         .chars()
         .map(|letter| {
             if letter.is_ascii_alphanumeric() {
@@ -67,15 +77,62 @@ pub(crate) fn token_variable(network: &str) -> String {
                 '_'
             }
         })
-        .collect();
-    format!("{PREFIX}{word}{TOKEN_SUFFIX}")
+        .collect()
 }
 
-/// Whether the variable is one that holds a token.
+/// Whether the variable is one that holds tokens.
 pub(crate) fn is_token_variable(name: &str) -> bool {
-    name.strip_prefix(PREFIX)
-        .and_then(|name| name.strip_suffix(TOKEN_SUFFIX))
-        .is_some_and(|network| !network.is_empty())
+    let network = name.strip_prefix(PREFIX).and_then(|name| {
+        let single = name.strip_suffix(TOKEN_SUFFIX);
+        single.or_else(|| name.strip_suffix(TOKENS_SUFFIX))
+    });
+    network.is_some_and(|network| !network.is_empty())
+}
+
+/// Whether the variable is one that holds several tokens.
+pub(crate) fn is_list_of_tokens(name: &str) -> bool {
+    name.ends_with(TOKENS_SUFFIX)
+}
+
+/// A token in a list, perhaps with the name of the account that it is of.
+#[derive(PartialEq, Eq)]
+pub(crate) struct NamedToken {
+    pub account: Option<String>,
+    pub token: String,
+}
+
+/// The tokens for a network, from `KITTIWAKE_<NETWORK>_TOKENS`.
+pub(crate) fn tokens(network: &str) -> Result<Vec<NamedToken>, Failure> {
+    let name = tokens_variable(network);
+    let Some(list) = variable(&name) else {
+        return Ok(Vec::new());
+    };
+    // The value itself is never shown.
+    named_tokens(&list).ok_or_else(|| {
+        Failure::usage(format!(
+            "{name} is no list of tokens; write them with commas in between, each perhaps behind its \
+             account's name: ada TOKEN, bob TOKEN"
+        ))
+    })
+}
+
+/// `TOKEN, ada TOKEN`: tokens hold neither spaces nor commas.
+pub(crate) fn named_tokens(list: &str) -> Option<Vec<NamedToken>> {
+    let parts = list.split(',').filter(|part| !part.trim().is_empty());
+    let named = parts.map(|part| {
+        let words: Vec<&str> = part.split_whitespace().collect();
+        let (account, token) = match words.as_slice() {
+            [token] => (None, *token),
+            [account, token] => (Some((*account).to_owned()), *token),
+            _ => return None,
+        };
+        let is_token = token.bytes().all(|byte| byte.is_ascii_graphic());
+        is_token.then(|| NamedToken {
+            account,
+            token: token.to_owned(),
+        })
+    });
+    named.collect()
 }
 
 /// The token for a network, from `KITTIWAKE_<NETWORK>_TOKEN`.
@@ -226,7 +283,26 @@ mod tests {
     fn a_network_names_the_variable_of_its_token() {
         assert_eq!(token_variable("my-net"), "KITTIWAKE_MY_NET_TOKEN");
         assert!(is_token_variable("KITTIWAKE_MY_NET_TOKEN"));
+        assert_eq!(tokens_variable("my-net"), "KITTIWAKE_MY_NET_TOKENS");
+        assert!(is_token_variable("KITTIWAKE_MY_NET_TOKENS"));
+        assert!(is_list_of_tokens("KITTIWAKE_MY_NET_TOKENS"));
         assert!(!is_token_variable("KITTIWAKE_TOKEN"));
         assert!(!is_token_variable("MY_NET_TOKEN"));
+    }
+
+    #[test]
+    fn a_list_of_tokens_may_name_accounts() {
+        let named = named_tokens(" abc=,ada d:1 ,, bob\te ").expect("a list");
+        let named: Vec<_> = named
+            .iter()
+            .map(|it| (it.account.as_deref(), it.token.as_str()))
+            .collect();
+        assert_eq!(
+            named,
+            [(None, "abc="), (Some("ada"), "d:1"), (Some("bob"), "e")]
+        );
+        assert!(named_tokens("a b c").is_none());
+        assert!(named_tokens("ada zażółć").is_none());
+        assert!(named_tokens(" , ").is_some_and(|list| list.is_empty()));
     }
 }

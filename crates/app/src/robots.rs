@@ -69,7 +69,7 @@ fn lacking<'n>(chosen: &[&'n Robot]) -> Option<(&'n Robot, &'n Name)> {
     })
 }
 
-fn names(network: &Network) -> String {
+pub(crate) fn names(network: &Network) -> String {
     let names: Vec<String> = network
         .robots()
         .iter()

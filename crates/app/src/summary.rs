@@ -53,6 +53,11 @@ pub(crate) fn crawled(file: &Location, report: &CrawlReport, seconds: f64) -> Va
         entries.insert("allowance_used".into(), Value::Object(used));
         entries.insert("violations".into(), json!(report.violations));
         entries.insert("given_up".into(), json!(report.given_up));
+        let refused = report.refused.iter();
+        let refused: Vec<Value> = refused
+            .map(|(fingerprint, reason)| json!({ "credential": fingerprint, "reason": reason }))
+            .collect();
+        entries.insert("refused_credentials".into(), json!(refused));
         entries.insert("rows_new".into(), json!(report.rows_new));
         entries.insert("rows_changed".into(), json!(report.rows_changed));
         entries.insert("seconds".into(), json!(seconds));
@@ -133,6 +138,12 @@ pub(crate) fn ending(report: &CrawlReport, seconds: f64) -> String {
             text,
             "{} visits failed in spite of all tries; the same command tries them again",
             report.given_up
+        );
+    }
+    for (fingerprint, reason) in &report.refused {
+        let _ = writeln!(
+            text,
+            "the credential {fingerprint} was refused ({reason}); kittiwake auth list tells which it is"
         );
     }
     let _ = writeln!(

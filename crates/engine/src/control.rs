@@ -1,12 +1,14 @@
 //! Commands to a running crawl: pause, resume and stop, of all robots or of one.
 
 use crate::EngineError;
+use crate::credential::{Credential, CredentialId};
 use crate::exchange::{Done, Ending};
 use crate::scheduler::Scheduler;
 use crate::settings::End;
 use crate::work::{Purpose, Work};
 use kittiwake_model::{Commit, Control, ControlCommand, Name};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often the table `control` is looked at.
@@ -24,6 +26,8 @@ pub(crate) struct Controls {
     stopped: BTreeSet<Name>,
     /// Why robots are not let in, if some are not.
     locked_out: Option<String>,
+    /// Credentials that are taken no longer, and why.
+    refused: BTreeMap<CredentialId, String>,
 }
 
 impl Controls {
@@ -33,6 +37,21 @@ impl Controls {
 
     pub(crate) fn is_stopped(&self, robot: &Name) -> bool {
         self.stopped.contains(robot)
+    }
+
+    pub(crate) fn is_refused(&self, credential: CredentialId) -> bool {
+        self.refused.contains_key(&credential)
+    }
+
+    /// The fingerprints of credentials that are taken no longer, and why.
+    pub(crate) fn refused(&self, credentials: &[Credential]) -> Vec<(String, String)> {
+        let refused = self.refused.iter();
+        refused
+            .filter_map(|(id, reason)| {
+                let credential = credentials.get(*id)?;
+                Some((credential.fingerprint.clone(), reason.clone()))
+            })
+            .collect()
     }
 
     /// Whether the robot may be sent out now.
@@ -83,31 +102,62 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Takes in an exchange that is over. Who is not let in is locked out, which leaves nothing to
-    /// reschedule.
+    /// Takes in an exchange that is over. Who is not let in is locked out; what they would have
+    /// asked is left to the others.
     pub(crate) async fn take_answer(&mut self, done: Option<Done>) -> Result<(), EngineError> {
-        let done = done.map(|mut done| {
-            if let Ending::AuthExpired(reason) = &done.ending {
-                self.lock_out(&done.work, reason.clone());
-                done.ending = Ending::Finished { due: Vec::new() };
-            }
-            done
-        });
-        self.acknowledge(done).await
+        let Some(mut done) = done else {
+            return self.acknowledge(None).await;
+        };
+        let ending = std::mem::replace(&mut done.ending, Ending::Finished { due: Vec::new() });
+        let Ending::AuthExpired(reason) = ending else {
+            done.ending = ending;
+            return self.acknowledge(Some(done)).await;
+        };
+        self.lock_out(&done.work, reason);
+        if self.controls.is_stopped(&done.work.robot) {
+            self.hand_back(&done.work);
+        } else {
+            done.ending = Ending::Another;
+        }
+        self.acknowledge(Some(done)).await
     }
 
-    /// A server does not let the work in. Its robot is done for this run and, if it was the
-    /// credential that was refused, so is everyone who would send it. The others go on.
+    /// A server does not let the work in. If it was a credential that was refused, it is not sent
+    /// again; robots that have no other are done for this run. Without one, the robot itself is.
     fn lock_out(&mut self, work: &Work, reason: String) {
-        self.hand_back(work);
-        let network = &self.shop.settings.network;
-        let is_refused = self.shop.settings.credential.is_some() && work.call.plan.send_credential;
-        let filings = self.shop.expansion.robots.iter();
-        let locked = filings.map(|filing| &filing.robot).filter(|robot| {
-            **robot == work.robot || (is_refused && network.sends_credential(robot))
-        });
-        self.controls.stopped.extend(locked.cloned());
-        self.controls.locked_out.get_or_insert(reason);
+        let shop = Arc::clone(&self.shop);
+        let network = &shop.settings.network;
+        let filings = shop.expansion.robots.iter().map(|filing| &filing.robot);
+        let mut locked: BTreeSet<Name> = BTreeSet::new();
+        match work.credential {
+            Some(credential) => {
+                let refused = &mut self.controls.refused;
+                refused.entry(credential).or_insert_with(|| reason.clone());
+                self.lanes.close(credential);
+                let is_left = |robot: &Name| {
+                    let mut serving = shop.serving(robot);
+                    serving.any(|id| !self.controls.is_refused(id))
+                };
+                let without = filings.filter(|robot| {
+                    let sends = network.sends_credential(robot) || **robot == work.robot;
+                    sends && !is_left(robot)
+                });
+                locked.extend(without.cloned());
+                locked.extend(self.lanes.stuck_robots());
+            }
+            None => {
+                locked.insert(work.robot.clone());
+            }
+        }
+        if !locked.is_empty() {
+            self.controls.locked_out.get_or_insert(reason);
+            self.switch_off(locked);
+        }
+    }
+
+    /// Robots are done for this run.
+    pub(crate) fn switch_off(&mut self, robots: impl IntoIterator<Item = Name>) {
+        self.controls.stopped.extend(robots);
         self.drop_held_back();
     }
 
@@ -137,6 +187,8 @@ impl Scheduler {
         if controls.is_empty() {
             return Ok(());
         }
+        let (_, now) = self.now();
+        self.lanes.wake_all(now);
         self.acknowledge_controls(&controls).await?;
         self.show_controls();
         Ok(())
@@ -159,16 +211,10 @@ impl Scheduler {
         if controls.paused.is_empty() && controls.stopped.is_empty() {
             return;
         }
-        let mut dropped = Vec::new();
-        for queue in self.ready.values_mut() {
-            let is_dropped = |work: &Work| {
-                let is_lookup = work.call.purpose == Purpose::Resolve;
-                controls.is_stopped(&work.robot) || (is_lookup && controls.is_paused(&work.robot))
-            };
-            let (out, kept) = queue.drain(..).partition::<VecDeque<_>, _>(is_dropped);
-            *queue = kept;
-            dropped.extend(out);
-        }
+        let dropped = self.lanes.take_out(|work| {
+            let is_lookup = work.call.purpose == Purpose::Resolve;
+            controls.is_stopped(&work.robot) || (is_lookup && controls.is_paused(&work.robot))
+        });
         for work in &dropped {
             self.hand_back(work);
         }

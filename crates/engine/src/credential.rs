@@ -1,14 +1,15 @@
 //! A credential in use: where it may go, and what happens when it is refused.
 
 use crate::exchange::Shop;
+use crate::work::Work;
 use kittiwake_fetch::Request;
-use kittiwake_model::Secret;
+use kittiwake_model::{Name, Secret};
 use kittiwake_network::auth::{Secrets, Sending, Stamp};
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use url::{Origin, Url};
 
 /// Somebody a network knows: how requests show it, where that may be sent, and who renews it.
@@ -16,11 +17,13 @@ use url::{Origin, Url};
 pub struct Credential {
     /// Tells nothing of the secrets; stands in the ledger and in the query log.
     pub fingerprint: String,
-    /// Whose it is, as far as limits are concerned: the same for all credentials of one account.
-    /// Where that is not known, the fingerprint.
-    pub account: String,
-    /// The application that it was issued to, or the fingerprint.
-    pub application: String,
+    /// Whose it is, as far as limits are concerned: the same for all credentials of one account;
+    /// `None` where that is not known.
+    pub account: Option<String>,
+    /// The application that it was issued to, if that is known.
+    pub application: Option<String>,
+    /// The robots that it is kept for; it serves all of them if none is named.
+    pub robots: Vec<Name>,
     pub sending: Sending,
     /// The origins it was issued for. It is sent to no other.
     pub origins: Vec<Origin>,
@@ -97,22 +100,36 @@ impl Keeper for FixedKeeper {
 }
 
 impl Credential {
+    /// Whether the robot may use it.
+    pub fn serves(&self, robot: &str) -> bool {
+        self.robots.is_empty() || self.robots.iter().any(|bound| **bound == *robot)
+    }
+
     /// Whether it may be sent there.
     pub fn is_for(&self, url: &Url) -> bool {
         self.origins.contains(&url.origin())
     }
 }
 
-/// What was learnt of the credential in this run.
+/// A credential's place in the crawl's list.
+pub(crate) type CredentialId = usize;
+
+/// What was learnt of a credential in this run.
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
     /// One more than the last issue that a server accepted.
     accepted: AtomicU64,
+    is_refused: AtomicBool,
 }
 
 impl Standing {
     fn accept(&self, held: &Held) {
         self.accepted.fetch_max(held.issue + 1, Ordering::Relaxed);
+    }
+
+    /// Nothing more can be asked with it.
+    fn refuse(&self) {
+        self.is_refused.store(true, Ordering::Relaxed);
     }
 
     /// Whether a server took these secrets before.
@@ -131,15 +148,27 @@ pub(crate) enum Refusal {
 }
 
 impl Shop {
-    /// Adds the credential to a request, if the call wants it and the host may have it. Gives what
-    /// was sent.
+    /// The credentials that a robot may use.
+    pub(crate) fn serving(&self, robot: &str) -> impl Iterator<Item = CredentialId> {
+        let credentials = self.settings.credentials.iter().enumerate();
+        credentials
+            .filter(move |(_, credential)| credential.serves(robot))
+            .map(|(id, _)| id)
+    }
+
+    /// The credential that goes with the work's call.
+    pub(crate) fn credential_of(&self, work: &Work) -> Option<&Credential> {
+        self.settings.credentials.get(work.credential?)
+    }
+
+    /// Adds the work's credential to a request, if the host may have it. Gives what was sent.
     pub(crate) async fn attach(
         &self,
         request: &mut Request,
-        is_wanted: bool,
+        work: &Work,
     ) -> Result<Option<Held>, String> {
-        let credential = self.settings.credential.as_ref();
-        let Some(credential) = credential.filter(|it| is_wanted && it.is_for(&request.url)) else {
+        let credential = self.credential_of(work);
+        let Some(credential) = credential.filter(|it| it.is_for(&request.url)) else {
             return Ok(None);
         };
         let held = credential.keeper.held().await?;
@@ -161,17 +190,38 @@ impl Shop {
     }
 
     /// The credential was sent and the answer does not complain of it.
-    pub(crate) fn accepted(&self, held: &Held) {
-        self.standing.accept(held);
+    pub(crate) fn accepted(&self, work: &Work, held: &Held) {
+        if let Some(standing) = self.standing_of(work) {
+            standing.accept(held);
+        }
+    }
+
+    fn standing_of(&self, work: &Work) -> Option<&Standing> {
+        self.standings.get(work.credential?)
     }
 
     /// The credential was sent and refused: it is renewed, unless what was refused is itself new.
-    pub(crate) async fn refused(&self, held: &Held) -> Refusal {
-        let Some(credential) = &self.settings.credential else {
+    pub(crate) async fn refused(&self, work: &Work, held: &Held) -> Refusal {
+        let known = self.credential_of(work).zip(self.standing_of(work));
+        let Some((credential, standing)) = known else {
             return Refusal::Final(String::new());
         };
+        let refusal = Self::renewed(credential, standing, held).await;
+        if refusal != Refusal::Renewed {
+            standing.refuse();
+        }
+        refusal
+    }
+
+    /// Whether it is known already, before the answer is committed, that a credential is refused.
+    pub(crate) fn is_refused(&self, id: CredentialId) -> bool {
+        let standing = self.standings.get(id);
+        standing.is_some_and(|it| it.is_refused.load(Ordering::Relaxed))
+    }
+
+    async fn renewed(credential: &Credential, standing: &Standing, held: &Held) -> Refusal {
         // A server that refuses what it has just given out is not asked for more.
-        if held.issue > 0 && !self.standing.was_accepted(held) {
+        if held.issue > 0 && !standing.was_accepted(held) {
             return Refusal::Final("it was renewed and is refused again".to_owned());
         }
         match credential.keeper.renew(held).await {

@@ -2,7 +2,7 @@
 
 use crate::crashpoint::CrashPoint;
 use crate::credential::{Held, Refusal, Standing, redact, redact_raw};
-use crate::permits::{Answered, Permit, Purse, Taken};
+use crate::permits::{Answered, Charge, Permit, Purse, Taken};
 use crate::settings::{CrawlSettings, Parts};
 use crate::settle::UNTOLD_WAIT_US;
 use crate::walk::Step;
@@ -20,8 +20,8 @@ use kittiwake_model::{
 };
 use kittiwake_network::{Answer, LimitReport, Query, Reading};
 use kittiwake_store::Store;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 use tokio::sync::{Mutex, Notify};
 use url::Url;
@@ -38,6 +38,8 @@ const BELIEVED_WAIT_US_MAX: i64 = 7 * 24 * 3_600 * 1_000_000;
 pub(crate) struct Wire {
     calls: AtomicUsize,
     left: Notify,
+    /// The budgets of calls that were answered since they were last asked for.
+    answered: std::sync::Mutex<Vec<Arc<[Charge]>>>,
 }
 
 impl Wire {
@@ -45,9 +47,19 @@ impl Wire {
         self.calls.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn leave(&self) {
+    fn leave(&self, charges: Arc<[Charge]>) {
         self.calls.fetch_sub(1, Ordering::Relaxed);
+        self.lock().push(charges);
         self.left.notify_one();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<[Charge]>>> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What answers since the last time may have made room in.
+    pub(crate) fn take_answered(&self) -> Vec<Arc<[Charge]>> {
+        std::mem::take(&mut *self.lock())
     }
 
     pub(crate) fn calls(&self) -> usize {
@@ -74,7 +86,8 @@ pub(crate) struct Shop {
     pub expansion: Arc<Expansion>,
     pub shared: Mutex<Shared>,
     pub wire: Wire,
-    pub standing: Standing,
+    /// One for each credential.
+    pub standings: Vec<Standing>,
 }
 
 /// An exchange that is over, durably.
@@ -112,6 +125,8 @@ pub(crate) enum Ending {
     /// The batch failed as a whole and is split, to find the id at fault.
     Split,
     AuthExpired(String),
+    /// Nothing was wrong with the work: somebody else can ask.
+    Another,
 }
 
 /// The answer as the network read it, with what the log needs.
@@ -166,7 +181,7 @@ pub(crate) async fn exchange(
     shop.crash.reached(CrashPoint::GrantAndSend);
     let mut hops = Vec::new();
     let hearing = shop.hear(&work, permit, &mut hops).await;
-    shop.wire.leave();
+    shop.wire.leave(Arc::clone(&work.call.charges));
     let heard = match hearing? {
         Hearing::Answer(heard) => *heard,
         Hearing::NoPermit(until) => {
@@ -211,7 +226,9 @@ impl Shop {
         if !settings.rounds.end() {
             purse.go_on_for_ever();
         }
+        let standings = settings.credentials.iter().map(|_| Standing::default());
         Self {
+            standings: standings.collect(),
             settings,
             store: parts.store,
             fetcher: parts.fetcher,
@@ -223,7 +240,6 @@ impl Shop {
             expansion: Arc::new(expansion),
             shared: Mutex::new(Shared::default()),
             wire: Wire::default(),
-            standing: Standing::default(),
         }
     }
 
@@ -324,7 +340,8 @@ impl Shop {
                 heard.seed_us = seed_us;
                 let raw = self.settings.keep_raw.then(|| response.body.to_vec());
                 heard.raw = redact_raw(held.as_ref(), raw);
-                self.hear_of_credential(held.as_ref(), &mut heard).await;
+                self.hear_of_credential(work, held.as_ref(), &mut heard)
+                    .await;
                 if home {
                     heard.wait_until = self
                         .hear_limits(work, &response, &heard.reading, &reports)
@@ -370,13 +387,13 @@ impl Shop {
     }
 
     /// What the answer says of the credential that was sent.
-    async fn hear_of_credential(&self, held: Option<&Held>, heard: &mut Heard) {
+    async fn hear_of_credential(&self, work: &Work, held: Option<&Held>, heard: &mut Heard) {
         let Some(held) = held else {
             return;
         };
         redact(Some(held), &mut heard.reading.reason);
         if heard.reading.outcome == OutcomeCode::AuthExpired {
-            match self.refused(held).await {
+            match self.refused(work, held).await {
                 Refusal::Renewed => heard.renewed = true,
                 Refusal::Final(why) if why.is_empty() => {}
                 Refusal::Final(why) => {
@@ -384,7 +401,7 @@ impl Shop {
                 }
             }
         } else if heard.reading.outcome.is_success() {
-            self.accepted(held);
+            self.accepted(work, held);
         }
     }
 
@@ -408,7 +425,7 @@ impl Shop {
                 },
             )
         };
-        let held = match self.attach(&mut request, plan.send_credential).await {
+        let held = match self.attach(&mut request, work).await {
             Ok(held) => held,
             Err(reason) => return (Fetched::Locked(reason), None),
         };

@@ -1,7 +1,7 @@
 //! From tasks to calls: what is asked next, of whom, and what it costs.
 
 use crate::EngineError;
-use crate::credential::Credential;
+use crate::credential::{Credential, CredentialId};
 use crate::exchange::Shop;
 use crate::permits::Charge;
 use crate::walk::{self, Step, StepPage};
@@ -11,6 +11,10 @@ use kittiwake_network::{Ask, Network, Query, RequestError};
 use kittiwake_store::TaskRecord;
 use std::sync::Arc;
 use url::Url;
+
+/// Credentials of which it is not known whose they are may be of one account or application:
+/// together they take what one may have.
+const UNKNOWN: &str = "unknown";
 
 impl Shop {
     /// Lets the store hand depths on to neighbours, a bounded number at a time.
@@ -29,6 +33,7 @@ impl Shop {
         query: &'a Query,
         subjects: &'a [&'a Identity],
         page: &'a StepPage,
+        robot: &str,
     ) -> Ask<'a> {
         Ask {
             query,
@@ -36,7 +41,7 @@ impl Shop {
             host: &self.settings.host,
             subjects,
             page: page.borrowed(),
-            authenticated: self.settings.credential.is_some(),
+            authenticated: self.serving(robot).next().is_some(),
         }
     }
 
@@ -52,7 +57,7 @@ impl Shop {
             return Ok(false);
         };
         let query = self.query(&step)?;
-        let asked = network.request(&self.ask(query, &[identity], &step.page));
+        let asked = network.request(&self.ask(query, &[identity], &step.page, robot));
         Ok(asked.is_ok())
     }
 
@@ -60,22 +65,14 @@ impl Shop {
     /// host knows the subject.
     pub(crate) fn call(
         &self,
-        query: &Query,
+        robot: &str,
         tasks: &[TaskRecord],
-        step: Step,
+        (query, step): (&Query, Step),
     ) -> Result<Call, RequestError> {
         let network = &self.settings.network;
         let identities: Vec<_> = tasks.iter().map(|task| &task.identity).collect();
-        let missing = match network.request(&self.ask(query, &identities, &step.page)) {
-            Ok(plan) => {
-                let charges = self.charges(&query.name, &plan.costs);
-                return Ok(Call {
-                    purpose: Purpose::Visit,
-                    step,
-                    plan,
-                    charges,
-                });
-            }
+        let missing = match network.request(&self.ask(query, &identities, &step.page, robot)) {
+            Ok(plan) => return Ok(Call::new(Purpose::Visit, step, plan)),
             Err(error @ RequestError::MissingAlias { .. }) => error,
             Err(error) => return Err(error),
         };
@@ -91,22 +88,22 @@ impl Shop {
             walk: step.walk,
             cursor: None,
         };
-        let plan = network.request(&self.ask(resolve, &[identity], &step.page))?;
-        let charges = self.charges(&resolve.name, &plan.costs);
-        Ok(Call {
-            purpose: Purpose::Resolve,
-            step,
-            plan,
-            charges,
-        })
+        let plan = network.request(&self.ask(resolve, &[identity], &step.page, robot))?;
+        Ok(Call::new(Purpose::Resolve, step, plan))
     }
 
-    fn charges(&self, query: &str, costs: &[Cost]) -> Vec<Charge> {
+    /// What a call is charged to if it is made with this credential.
+    pub(crate) fn charges(
+        &self,
+        query: &str,
+        costs: &[Cost],
+        credential: Option<CredentialId>,
+    ) -> Arc<[Charge]> {
         let settings = &self.settings;
         let whose = Whose {
             network: &settings.network,
             base: &settings.base,
-            credential: settings.credential.as_ref(),
+            credential: credential.and_then(|id| settings.credentials.get(id)),
             clock_source: &settings.clock_source,
         };
         costs.iter().map(|cost| whose.charge(query, cost)).collect()
@@ -143,8 +140,8 @@ impl Whose<'_> {
         let known = |part: fn(&Credential) -> &str| self.credential.map_or("anonymous", part);
         let whose = match rule.map(|rule| rule.scope) {
             Some(Scope::Token) => known(|it| &it.fingerprint),
-            Some(Scope::User) => known(|it| &it.account),
-            Some(Scope::App) => known(|it| &it.application),
+            Some(Scope::User) => known(|it| it.account.as_deref().unwrap_or(UNKNOWN)),
+            Some(Scope::App) => known(|it| it.application.as_deref().unwrap_or(UNKNOWN)),
             Some(Scope::Host) => "everybody",
             Some(Scope::Ip) | None => "this-address",
         };

@@ -1,6 +1,7 @@
 //! From leases to work: what is read of the store before a call can be made.
 
 use crate::EngineError;
+use crate::lanes::{Kind, Place, QueueId};
 use crate::scheduler::Scheduler;
 use crate::walk;
 use crate::work::{Call, Purpose, Work};
@@ -8,25 +9,30 @@ use kittiwake_frontier::Back;
 use kittiwake_model::{Commit, FrontierRow, Key, Name, Outcome, OutcomeCode, WorldTime};
 use kittiwake_store::TaskRecord;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A visit as far as it has come when its next call is prepared.
 pub(crate) struct Begun {
     /// When choosing it began.
     pub at: Instant,
+    /// Time that choosing it took before that.
+    pub before: Duration,
     pub posts: Vec<WorldTime>,
     pub missed: Vec<Name>,
     /// How often the call was tried already.
     pub tries: u32,
+    pub place: Place,
 }
 
 impl Begun {
     pub(crate) fn at(at: Instant) -> Self {
         Self {
             at,
+            before: Duration::ZERO,
             posts: Vec::new(),
             missed: Vec::new(),
             tries: 0,
+            place: Place::Back,
         }
     }
 }
@@ -54,6 +60,12 @@ impl Scheduler {
         let ranked = Instant::now();
         let asked = keys.iter().map(|key| (*key, robot.clone())).collect();
         let records = self.shop.store.tasks(asked).await?;
+        // What was read at once is counted for each.
+        let each = ranked.elapsed() / u32::try_from(keys.len().max(1)).unwrap_or(u32::MAX);
+        let begun = |tasks: usize| Begun {
+            before: each * u32::try_from(tasks).unwrap_or(1),
+            ..Begun::at(Instant::now())
+        };
         let mut together: Vec<TaskRecord> = Vec::new();
         let mut opted_out: Vec<TaskRecord> = Vec::new();
         for (key, record) in keys.iter().zip(records) {
@@ -74,22 +86,16 @@ impl Scheduler {
             if batch > 1 && self.shop.can_ask(robot, &record, &record.identity)? {
                 together.push(record);
                 if together.len() == batch {
-                    self.prepare(
-                        lane,
-                        robot,
-                        std::mem::take(&mut together),
-                        Begun::at(ranked),
-                    )
-                    .await?;
+                    let full = std::mem::take(&mut together);
+                    self.prepare(lane, robot, full, begun(batch)).await?;
                 }
             } else {
-                self.prepare(lane, robot, vec![record], Begun::at(ranked))
-                    .await?;
+                self.prepare(lane, robot, vec![record], begun(1)).await?;
             }
         }
         if !together.is_empty() {
-            self.prepare(lane, robot, together, Begun::at(ranked))
-                .await?;
+            let begun = begun(together.len());
+            self.prepare(lane, robot, together, begun).await?;
         }
         if opted_out.is_empty() {
             return Ok(());
@@ -116,7 +122,7 @@ impl Scheduler {
             // Every list of the visit was walked before the visit itself was recorded.
             return self.settle_unasked(lane, tasks, None).await;
         };
-        let call = match shop.call(shop.query(&step)?, &tasks, step) {
+        let call = match shop.call(robot, &tasks, (shop.query(&step)?, step)) {
             Ok(call) => call,
             Err(error) => {
                 // It has no id here and none can be asked for.
@@ -132,34 +138,66 @@ impl Scheduler {
             }
             self.resolving.insert(subject, Vec::new());
         }
-        self.know_budgets(&call).await?;
+        let queue = self.queue_for(lane, robot, &call).await?;
         let (returns, not_before) = self.returns_of(&tasks, robot);
         let work = Work {
             lane: lane.clone(),
             robot: robot.clone(),
+            queue,
             call,
+            credential: None,
             tries: begun.tries,
             returns,
             not_before,
             scheduled: self.shop.clock.real(),
             posts: begun.posts,
             missed: begun.missed,
-            rank_us: begun.at.elapsed().as_micros() as u32,
+            rank_us: (begun.before + begun.at.elapsed()).as_micros() as u32,
             tasks,
         };
-        self.ready.entry(lane.clone()).or_default().push_back(work);
+        let now = self.now();
+        self.lanes.put(work, begun.place, now);
+        if !self.lanes.is_served(queue) {
+            // Everyone who could ask was refused since the robot began.
+            self.switch_off([robot.clone()]);
+        }
         Ok(())
     }
 
-    async fn know_budgets(&self, call: &Call) -> Result<(), EngineError> {
-        let mut purse = self.shop.purse.lock().await;
-        for charge in &call.charges {
-            let name = &charge.cost.budget;
-            let rule = self.shop.settings.network.budget(name);
-            let rule = rule.ok_or_else(|| EngineError::Broken(format!("no budget {name:?}")))?;
-            purse.add(charge.budget.clone(), rule).await?;
+    /// Where the call waits: with others that take the same of the same budgets.
+    async fn queue_for(
+        &mut self,
+        lane: &Name,
+        robot: &Name,
+        call: &Call,
+    ) -> Result<QueueId, EngineError> {
+        let plan = &call.plan;
+        let query = &call.step.query;
+        let kind = Kind::new((lane, robot), query, plan.send_credential, &plan.costs);
+        if let Some(queue) = self.lanes.queue(&kind) {
+            return Ok(queue);
         }
-        Ok(())
+        let shop = Arc::clone(&self.shop);
+        let serving: Vec<_> = if plan.send_credential {
+            let alive = |id: &_| !self.controls.is_refused(*id);
+            shop.serving(robot).filter(alive).map(Some).collect()
+        } else {
+            vec![None]
+        };
+        let mut lanes = Vec::with_capacity(serving.len());
+        let mut purse = shop.purse.lock().await;
+        for credential in serving {
+            let charges = shop.charges(query, &plan.costs, credential);
+            for charge in &*charges {
+                let name = &charge.cost.budget;
+                let rule = shop.settings.network.budget(name);
+                let rule =
+                    rule.ok_or_else(|| EngineError::Broken(format!("no budget {name:?}")))?;
+                purse.add(charge.budget.clone(), rule).await?;
+            }
+            lanes.push((credential, charges));
+        }
+        Ok(self.lanes.open(kind, lanes))
     }
 
     /// Settles tasks without a call: there is nothing to ask, or it may not be asked.

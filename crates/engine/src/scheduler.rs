@@ -2,36 +2,30 @@
 
 use crate::control::Controls;
 use crate::exchange::{Done, Ending, Shop, exchange};
+use crate::lanes::{Lanes, Place as QueuePlace};
 use crate::open::IDLE;
-use crate::permits::{Permit, Taken};
+use crate::permits::Permit;
 use crate::prepare::Begun;
 use crate::settings::{CrawlReport, End};
 use crate::trouble::{HostHealth, Returned};
 use crate::work::Work;
 use crate::{EngineError, Progress};
 use kittiwake_frontier::{Back, Frontier, Place};
-use kittiwake_model::{Commit, CommitReport, Key, LimitTime, Name, RunEnd, RunUpdate, WorldTime};
+use kittiwake_model::{Commit, CommitReport, Key, Name, RunEnd, RunUpdate, WorldTime};
 use kittiwake_store::DueQuestion;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// The longest sleep between two looks at the world.
-const NAP_MAX: Duration = Duration::from_secs(1);
-
 /// How long a call that could serve more subjects waits for them.
-const BATCH_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const BATCH_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Subjects leased at once, at the most.
 const LEASES_MAX: usize = 1_024;
 
 /// Waiting subjects are counted up to this many.
 const COUNTED_MAX: usize = 1_000_000;
-
-/// Answers that may wait to be committed beside the calls that are under way; each is held in
-/// memory.
-const ANSWERS_MAX: usize = 64;
 
 /// How often budgets are shown.
 const BUDGETS_EVERY: Duration = Duration::from_millis(500);
@@ -46,22 +40,20 @@ pub(crate) struct Scheduler {
     round: WorldTime,
     pub controls: Controls,
     pub frontier: Frontier,
-    /// Work that could be sent, by lane.
-    pub ready: BTreeMap<Name, VecDeque<Work>>,
+    /// Work that could be sent, and by whom.
+    pub lanes: Lanes,
     /// Lanes with too few subjects to fill a call, and since when they wait for more.
-    unfilled: HashMap<Name, Instant>,
-    /// The lane that was served last, so that lanes take turns.
-    served: Option<Name>,
+    pub unfilled: HashMap<Name, Instant>,
     /// Subjects whose id on this host is being asked for, with the tasks that wait for it.
     pub resolving: HashMap<Key, Vec<Name>>,
     /// Tasks that failed and came back to the frontier.
     pub returns: HashMap<(Key, Name), Returned>,
-    in_flight: JoinSet<Result<Done, EngineError>>,
+    pub in_flight: JoinSet<Result<Done, EngineError>>,
     pub host: HostHealth,
-    backlog: bool,
+    pub backlog: bool,
     pub ended: Option<End>,
-    started: Instant,
-    calls: u64,
+    pub started: Instant,
+    pub calls: u64,
     violations: u64,
     /// Visits that failed for good in this run.
     pub given_up: u64,
@@ -84,9 +76,8 @@ impl Scheduler {
             round,
             controls: Controls::default(),
             frontier: Frontier::default(),
-            ready: BTreeMap::new(),
+            lanes: Lanes::default(),
             unfilled: HashMap::new(),
-            served: None,
             resolving: HashMap::new(),
             returns: HashMap::new(),
             in_flight: JoinSet::new(),
@@ -141,7 +132,7 @@ impl Scheduler {
         }
         let busy = self.backlog
             || !self.in_flight.is_empty()
-            || self.ready.values().any(|queue| !queue.is_empty())
+            || !self.lanes.is_empty()
             || running().any(|filing| !self.frontier.is_empty(&filing.lane));
         (!busy && settings.rounds.end()).then_some(End::Idle)
     }
@@ -161,7 +152,7 @@ impl Scheduler {
                 continue;
             }
             self.refill(&filing.lane).await?;
-            let at_hand = self.ready.get(&filing.lane).map_or(0, VecDeque::len);
+            let at_hand = self.lanes.at_hand(&filing.lane);
             let batch = self.batch_size(&filing.robot)?;
             let calls_wanted = enough.saturating_sub(at_hand);
             let wanted = calls_wanted.min((LEASES_MAX / batch).max(1)) * batch;
@@ -190,7 +181,7 @@ impl Scheduler {
             self.unfilled.remove(lane);
             return due;
         }
-        let is_idle = self.in_flight.is_empty() && self.ready.values().all(VecDeque::is_empty);
+        let is_idle = self.in_flight.is_empty() && self.lanes.is_empty();
         let since = self
             .unfilled
             .entry(lane.clone())
@@ -250,75 +241,6 @@ impl Scheduler {
         Ok(())
     }
 
-    /// The next work that may be sent at this moment, with its permit.
-    pub(crate) async fn grant(&mut self) -> Result<Option<(Work, Permit)>, EngineError> {
-        if !self.has_room() || self.host.is_paused() {
-            return Ok(None);
-        }
-        let calls_left = self
-            .shop
-            .settings
-            .calls_max
-            .map(|limit| limit.saturating_sub(self.calls));
-        if calls_left.is_some_and(|left| left <= self.in_flight.len() as u64) {
-            return Ok(None);
-        }
-        let shop = Arc::clone(&self.shop);
-        let mut purse = shop.purse.lock().await;
-        let now = shop.clock.real();
-        let mut shut: Option<(LimitTime, Name)> = None;
-        for lane in self.lanes_in_turn() {
-            let Some(queue) = self.ready.get_mut(&lane) else {
-                continue;
-            };
-            let mut place = 0;
-            while place < queue.len() {
-                let work = &queue[place];
-                if !self.controls.lets_run(&work.robot) {
-                    break;
-                }
-                place += 1;
-                if work.not_before > now {
-                    continue;
-                }
-                let wait = match purse.shut(&work.call.charges) {
-                    Some(wait) => wait,
-                    None => match purse.take(&work.call.charges).await? {
-                        Taken::Permit(permit) => {
-                            self.served = Some(lane);
-                            return Ok(queue.remove(place - 1).map(|work| (work, permit)));
-                        }
-                        Taken::Wait { until, budget } => (until, budget),
-                    },
-                };
-                shut = shut.into_iter().chain([wait]).min();
-            }
-        }
-        // An answer that is still to come may make room.
-        if let Some((until, budget)) = shut.filter(|_| self.in_flight.is_empty()) {
-            self.progress
-                .update(|shown| shown.paused_until = Some((until, budget.to_string())));
-        }
-        Ok(None)
-    }
-
-    /// Whether one more call may be under way.
-    fn has_room(&self) -> bool {
-        let concurrency = self.shop.settings.concurrency;
-        self.shop.wire.calls() < concurrency && self.in_flight.len() < concurrency + ANSWERS_MAX
-    }
-
-    fn lanes_in_turn(&self) -> Vec<Name> {
-        let mut lanes: Vec<Name> = self.ready.keys().cloned().collect();
-        if let Some(place) = lanes
-            .iter()
-            .position(|lane| Some(lane) == self.served.as_ref())
-        {
-            lanes.rotate_left(place + 1);
-        }
-        lanes
-    }
-
     pub(crate) fn send(&mut self, work: Work, permit: Permit) {
         self.shop.wire.enter();
         self.in_flight
@@ -332,7 +254,7 @@ impl Scheduler {
 
     /// The next exchange that is over; `None` when it is time to look for work again.
     pub(crate) async fn done(&mut self) -> Result<Option<Done>, EngineError> {
-        let nap = self.nap().await;
+        let nap = self.nap();
         tokio::select! {
             Some(joined) = self.in_flight.join_next() => match joined {
                 Ok(done) => Ok(Some(done?)),
@@ -341,52 +263,6 @@ impl Scheduler {
             () = self.shop.wire.freed() => Ok(None),
             () = tokio::time::sleep(nap) => Ok(None),
         }
-    }
-
-    /// How long nothing can be done unless an answer comes.
-    async fn nap(&mut self) -> Duration {
-        let clock = &self.shop.clock;
-        let mut nap = NAP_MAX;
-        if self.host.is_paused() {
-            let until = self.host.pause_until.unwrap_or_else(Instant::now);
-            nap = nap.min(until.saturating_duration_since(Instant::now()));
-        } else if self.has_room() {
-            let purse = self.shop.purse.lock().await;
-            let ready = self.ready.values().flatten();
-            for work in ready.filter(|work| self.controls.lets_run(&work.robot)) {
-                let paused =
-                    Duration::from_micros(work.not_before.since_us(clock.real()).max(0) as u64);
-                let shut = purse.shut(&work.call.charges);
-                let shut = shut.map_or(Duration::ZERO, |(until, _)| clock.until_limit(until));
-                nap = nap.min(paused.max(shut));
-            }
-            if self.backlog {
-                nap = Duration::ZERO;
-            }
-            nap = nap.min(self.until_next_due());
-        }
-        if let Some(limit) = self.shop.settings.time_max {
-            nap = nap.min(limit.saturating_sub(self.started.elapsed()));
-        }
-        nap.max(Duration::from_millis(1))
-    }
-
-    /// How long until a robot that has nothing at hand has somebody to visit. The others are woken
-    /// by the work that they have.
-    fn until_next_due(&self) -> Duration {
-        let filings = self.shop.expansion.robots.iter();
-        let idle = filings.filter(|filing| {
-            let at_hand = self.ready.get(&filing.lane).map_or(0, VecDeque::len);
-            at_hand == 0 && self.controls.lets_run(&filing.robot)
-        });
-        let waits = idle.filter_map(|filing| {
-            if let Some(since) = self.unfilled.get(&filing.lane) {
-                return Some(BATCH_PATIENCE.saturating_sub(since.elapsed()));
-            }
-            let due = self.frontier.next_due(&filing.lane)?;
-            self.shop.clock.until_world(due)
-        });
-        waits.min().unwrap_or(NAP_MAX)
     }
 
     /// Takes in an exchange that is durable: counts it, and reschedules its subjects.
@@ -417,8 +293,12 @@ impl Scheduler {
             Ending::Retry(until) => self.retry(work, until),
             Ending::HostDown(reason) => self.host_down(work, reason),
             Ending::GivenUp => self.give_up(&work),
-            Ending::Wait(until) => self.wait(work, until),
+            Ending::Wait(until) => self.wait(work, until).await,
             Ending::Split => self.split(work).await?,
+            Ending::Another => {
+                let now = self.now();
+                self.lanes.put(work, QueuePlace::Front, now);
+            }
             Ending::AuthExpired(reason) => self.ended = Some(End::AuthExpired(reason)),
         }
         self.take_in(&reports).await
@@ -511,13 +391,10 @@ impl Scheduler {
         let begun = Begun {
             posts,
             missed,
+            place: QueuePlace::Front,
             ..Begun::at(Instant::now())
         };
-        self.prepare(&lane, &robot, tasks, begun).await?;
-        if let Some(queue) = self.ready.get_mut(&lane) {
-            queue.rotate_right(1);
-        }
-        Ok(())
+        self.prepare(&lane, &robot, tasks, begun).await
     }
 
     fn finish(&mut self, work: &Work, due: Vec<(Key, WorldTime)>) {
@@ -571,7 +448,7 @@ impl Scheduler {
         while let Some(joined) = self.in_flight.join_next().await {
             let done = joined
                 .map_err(|error| EngineError::Broken(format!("a visit failed: {error}")))??;
-            self.acknowledge(Some(done)).await?;
+            self.take_answer(Some(done)).await?;
         }
         Ok(())
     }
@@ -605,6 +482,7 @@ impl Scheduler {
             calls: self.calls,
             violations: self.violations,
             given_up: self.given_up,
+            refused: self.controls.refused(&self.shop.settings.credentials),
             budgets: purse.spent(),
             robots: shown.robots,
             summary: self.shop.store.summary().await?,

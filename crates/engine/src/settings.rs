@@ -38,7 +38,8 @@ pub struct CrawlSettings {
     pub time_max: Option<Duration>,
     pub concurrency: usize,
     pub limits: Limits,
-    pub credential: Option<Credential>,
+    /// Who asks; nobody if there is none. Robots for which there is none ask as nobody, too.
+    pub credentials: Vec<Credential>,
     /// What the clock is called in the file: `real`, or the address it was read from.
     pub clock_source: String,
     /// How long a host may be out of reach before the crawl gives up.
@@ -139,6 +140,8 @@ pub struct CrawlReport {
     pub violations: u64,
     /// Visits that failed for good; the same command tries them again.
     pub given_up: u64,
+    /// Credentials that were refused for good, by fingerprint, and why.
+    pub refused: Vec<(String, String)>,
     pub budgets: Vec<BudgetSpent>,
     /// What each robot did in this run.
     pub robots: BTreeMap<Name, RobotProgress>,

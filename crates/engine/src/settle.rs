@@ -41,8 +41,11 @@ impl Shop {
             Consequence::Stop if heard.renewed => return Ok((commit, Ending::Retry(None))),
             Consequence::Stop => {
                 commit.outcomes = Self::outcomes(work, outcome, &heard.reading.reason);
-                let had_token = work.call.plan.send_credential;
-                let token = if had_token { "its token" } else { "no token" };
+                let token = if work.credential.is_some() {
+                    "its token"
+                } else {
+                    "no token"
+                };
                 let reason = format!("{}, with {token}", heard.reading.reason);
                 return Ok((commit, Ending::AuthExpired(reason)));
             }
@@ -296,11 +299,7 @@ impl Shop {
 
     pub(crate) fn log_row(&self, work: &Work, heard: &Heard) -> LogRow {
         let plan = &work.call.plan;
-        let credential = self
-            .settings
-            .credential
-            .as_ref()
-            .filter(|_| plan.send_credential);
+        let credential = self.credential_of(work);
         LogRow {
             query: work.call.step.query.clone(),
             subjects: work.keys().collect(),

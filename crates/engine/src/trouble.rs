@@ -1,5 +1,6 @@
 //! What happens to work that fails: tries, returns, pauses, and a host that is out of reach.
 
+use crate::lanes::Place;
 use crate::scheduler::Scheduler;
 use crate::settings::End;
 use crate::work::{RETURNS_MAX, TRIES_MAX, Work};
@@ -55,19 +56,22 @@ impl Scheduler {
             self.give_back(&work);
             return;
         }
-        self.ready
-            .entry(work.lane.clone())
-            .or_default()
-            .push_back(work);
+        let now = self.now();
+        self.lanes.put(work, Place::Back, now);
     }
 
-    /// A limit was met: the work waits for it, and lets others go first.
-    pub(crate) fn wait(&mut self, mut work: Work, until: LimitTime) {
-        work.not_before = self.real_after(self.shop.clock.until_limit(until));
-        self.ready
-            .entry(work.lane.clone())
-            .or_default()
-            .push_front(work);
+    /// A limit was met. Its lane waits for it, and another may take the work; unless it is no limit
+    /// of ours, for which the work itself waits.
+    pub(crate) async fn wait(&mut self, mut work: Work, until: LimitTime) {
+        let is_known = {
+            let purse = self.shop.purse.lock().await;
+            purse.shut(&work.call.charges).is_some()
+        };
+        if !is_known {
+            work.not_before = self.real_after(self.shop.clock.until_limit(until));
+        }
+        let now = self.now();
+        self.lanes.put(work, Place::Front, now);
     }
 
     fn real_after(&self, pause: Duration) -> RealTime {
@@ -187,9 +191,7 @@ impl Scheduler {
         self.host.failures = self.host.failures.saturating_add(1);
         let pause = self.pause(self.host.failures);
         self.host.pause_until = Some(now + pause.min(left));
-        self.ready
-            .entry(work.lane.clone())
-            .or_default()
-            .push_front(work);
+        let now = self.now();
+        self.lanes.put(work, Place::Front, now);
     }
 }

@@ -1,10 +1,13 @@
 //! Work: one or more leased subjects and the next call to be made for them.
 
+use crate::credential::CredentialId;
+use crate::lanes::QueueId;
 use crate::permits::Charge;
 use crate::walk::Step;
 use kittiwake_model::{Key, Name, RealTime, WorldTime};
 use kittiwake_network::RequestPlan;
 use kittiwake_store::TaskRecord;
+use std::sync::Arc;
 
 /// How many times one lease may be tried before it goes back to the frontier.
 pub(crate) const TRIES_MAX: u32 = 3;
@@ -18,9 +21,13 @@ pub(crate) const POSTS_MAX: usize = 4_096;
 pub(crate) struct Work {
     pub lane: Name,
     pub robot: Name,
+    /// Where it waits to be sent.
+    pub queue: QueueId,
     /// One task, or several that share a batch call.
     pub tasks: Vec<TaskRecord>,
     pub call: Call,
+    /// Who asks; decided when the call is granted.
+    pub credential: Option<CredentialId>,
     pub tries: u32,
     /// How often these tasks came back to the frontier before.
     pub returns: u32,
@@ -40,7 +47,19 @@ pub(crate) struct Call {
     pub purpose: Purpose,
     pub step: Step,
     pub plan: RequestPlan,
-    pub charges: Vec<Charge>,
+    /// What it is charged to; decided when it is granted.
+    pub charges: Arc<[Charge]>,
+}
+
+impl Call {
+    pub(crate) fn new(purpose: Purpose, step: Step, plan: RequestPlan) -> Self {
+        Self {
+            purpose,
+            step,
+            plan,
+            charges: Arc::from([]),
+        }
+    }
 }
 
 /// What a call is for.

@@ -6,6 +6,7 @@
 mod form;
 mod oauth1;
 mod oauth2;
+mod pooling;
 mod registration;
 mod session;
 
@@ -14,6 +15,7 @@ pub use oauth2::{
     Authorization, ClientAuth, CodeFlow, DeviceCode, DeviceFlow, Grant, Pkce, Redirected,
     TokenEndpoint, read_redirect,
 };
+pub use pooling::{Pooled, Pooling, PoolingError};
 pub use registration::Registration;
 pub use session::SessionFlow;
 
@@ -44,6 +46,8 @@ pub type Secrets = BTreeMap<String, Secret>;
 pub struct Auth {
     /// The ways to get a credential, the preferred one first; at least one.
     pub methods: Vec<LoginMethod>,
+    /// Whether one crawl may use several accounts or applications.
+    pub pooling: Pooling,
 }
 
 impl Auth {

@@ -83,23 +83,26 @@ pub(crate) async fn crawl(
         ..FetchConfig::default()
     })
     .map_err(|error| Failure::other(error.to_string()))?;
-    let spec = clock_spec(&fetcher, arguments.clock_from.as_deref()).await?;
-    let clock = Clock::new(spec.clone(), environment::real_now);
     let crash = crash::hook()?;
     let wanted = Wanted {
         anonymous: arguments.anonymous,
-        name: arguments.credential.as_deref(),
+        names: &arguments.credentials,
         vault,
     };
-    let credential = credentials::find(&place, wanted, &fetcher, &crash)?;
-    let settings = settings(arguments, place, &spec, credential)?;
+    // Before anything is sent: what must not be used together is not used at all.
+    let credentials = credentials::find(&place, wanted, &fetcher, &crash)?;
+    let permission = arguments.i_have_permission.as_deref();
+    credentials::check_pooling(&place.network, &credentials, permission)?;
+    let spec = clock_spec(&fetcher, arguments.clock_from.as_deref()).await?;
+    let clock = Clock::new(spec.clone(), environment::real_now);
+    let settings = settings(arguments, place, &spec, credentials)?;
     let own_server = is_loopback_host(&settings.base) && spec.is_real();
     if own_server && settings.limits != Limits::Off && !arguments.quiet {
         console::note(
             "the network's declared limits are kept; for a server of your own that has none, --limits off lifts them",
         );
     }
-    if settings.credential.is_none() && !arguments.quiet {
+    if !arguments.quiet {
         note_locked_robots(&settings);
     }
     let ledger = match settings.limits {
@@ -134,6 +137,9 @@ pub(crate) async fn crawl(
 fn note_locked_robots(settings: &CrawlSettings) {
     let network = &settings.network;
     let is_locked = |name: &&Name| {
+        if settings.credentials.iter().any(|it| it.serves(name)) {
+            return false;
+        }
         let steps = network.robot(name).into_iter().flat_map(|it| &it.steps);
         let mut queries = steps.filter_map(|step| network.query(&step.query));
         queries.any(|query| query.auth == AuthNeed::Required)
@@ -191,7 +197,7 @@ fn settings(
     arguments: &CrawlArguments,
     place: Place,
     spec: &ClockSpec,
-    credential: Option<Credential>,
+    credentials: Vec<Credential>,
 ) -> Result<CrawlSettings, Failure> {
     let Place {
         network,
@@ -247,6 +253,8 @@ fn settings(
             "limits": format!("{limits:?}"),
             "history": history::text(arguments.history),
             "include_opted_out": arguments.include_opted_out,
+            "permission": arguments.i_have_permission,
+            "credentials": credentials::record(&credentials),
             "raw": arguments.raw,
             "calls_max": arguments.calls,
             "seconds_max": arguments.time.map(|time| time.as_secs_f64()),
@@ -268,7 +276,7 @@ fn settings(
         time_max: arguments.time,
         concurrency: usize::from(arguments.concurrency),
         limits,
-        credential,
+        credentials,
         clock_source,
         host_patience: if loopback {
             HOST_PATIENCE_LOOPBACK

@@ -46,10 +46,16 @@ pub(crate) async fn run(
     let mut stored = stored(&login, arguments, &logged_in);
     vault.change(|contents| contents.put(stored.clone()))?;
     let tested = test(&place, &vault, &stored, &fetcher).await;
-    if let Some(account) = account(arguments, tested.as_ref()) {
+    if let Some(account) = account(tested.as_ref()) {
         vault.change(|contents| {
             contents.credentials.retain(|known| !known.is_same(&stored));
-            stored.name = account;
+            if arguments.name.is_none() {
+                stored.name.clone_from(&account);
+            }
+            // What answers for an application is no account.
+            if !matches!(method.kind, LoginKind::ClientCredentials { .. }) {
+                stored.account = Some(account);
+            }
             contents.put(stored.clone());
         })?;
     }
@@ -142,6 +148,7 @@ fn stored(login: &Login<'_>, arguments: &LoginArguments, logged_in: &LoggedIn) -
         host: place.host.clone(),
         base: place.base.to_string(),
         name: name.unwrap_or_else(|| NAME_FIRST.to_owned()),
+        account: issued.account.clone(),
         method: method.name.to_string(),
         kind: method.kind.word().to_owned(),
         fingerprint: credentials::fingerprint(mark(secrets)),
@@ -189,10 +196,7 @@ async fn test(
     })
 }
 
-fn account(arguments: &LoginArguments, tested: Option<&Result<Tested, Failure>>) -> Option<String> {
-    if arguments.name.is_some() {
-        return None;
-    }
+fn account(tested: Option<&Result<Tested, Failure>>) -> Option<String> {
     let Some(Ok(tested)) = tested else {
         return None;
     };

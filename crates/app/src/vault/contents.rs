@@ -47,6 +47,9 @@ pub(crate) struct StoredCredential {
     pub base: String,
     /// The account, or a name of the user's choice.
     pub name: String,
+    /// Whose it is, as the network says; `None` where nobody was asked.
+    #[serde(default)]
+    pub account: Option<String>,
     /// The way to log in, by its name in the definition.
     pub method: String,
     pub kind: String,
@@ -163,6 +166,7 @@ mod tests {
             host: "h.example".to_owned(),
             base: "https://h.example/".to_owned(),
             name: "ada".to_owned(),
+            account: None,
             method: "user".to_owned(),
             kind: "code".to_owned(),
             fingerprint: "0123".to_owned(),

@@ -3,8 +3,8 @@
 use super::source::{Placed, Section};
 use super::{keys, named_sections};
 use crate::auth::{
-    Auth, ClientAuth, CodeFlow, DeviceFlow, LoginKind, LoginMethod, Place, Registration, Sending,
-    SessionFlow, TestCall, TokenEndpoint,
+    Auth, ClientAuth, CodeFlow, DeviceFlow, LoginKind, LoginMethod, Place, Pooling, Registration,
+    Sending, SessionFlow, TestCall, TokenEndpoint,
 };
 use kittiwake_model::Name;
 use url::Url;
@@ -30,6 +30,11 @@ const KINDS: &[(&str, &str)] = &[
     ("oauth1", "oauth1"),
     ("session", "session"),
 ];
+const POOLINGS: &[(&str, Pooling)] = &[
+    ("forbidden", Pooling::Forbidden),
+    ("per-consenting-user", Pooling::PerConsentingUser),
+    ("free", Pooling::Free),
+];
 /// Headers that are the connection's own affair.
 const RESERVED_HEADERS: &[&str] = &["host", "content-length", "transfer-encoding", "connection"];
 
@@ -38,6 +43,7 @@ pub(super) fn read_auth(top: &Section<'_, '_>) -> Auth {
     let Some(section) = top.table("auth") else {
         return Auth {
             methods: vec![plain_token()],
+            pooling: Pooling::default(),
         };
     };
     section.expect_keys(keys::AUTH);
@@ -48,7 +54,8 @@ pub(super) fn read_auth(top: &Section<'_, '_>) -> Auth {
     if methods.is_empty() {
         methods.push(plain_token());
     }
-    Auth { methods }
+    let pooling = section.word("pooling", POOLINGS).unwrap_or_default();
+    Auth { methods, pooling }
 }
 
 fn plain_token() -> LoginMethod {

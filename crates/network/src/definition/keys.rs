@@ -20,7 +20,7 @@ pub(super) const TOP: &[&str] = &[
     "errors",
 ];
 pub(super) const HOST: &[&str] = &["kind", "address", "type", "user_agent"];
-pub(super) const AUTH: &[&str] = &["methods"];
+pub(super) const AUTH: &[&str] = &["methods", "pooling"];
 pub(super) const AUTH_METHOD: &[&str] = &[
     "kind",
     "description",

@@ -148,7 +148,15 @@ fn token(name: &str) -> Check {
         );
     };
     let again = "copy the token once more, without quotes or other words around it";
-    match value.to_str().map(token_mistake) {
+    let is_list = environment::is_list_of_tokens(name);
+    let mistake = |value: &str| {
+        if is_list {
+            tokens_mistake(value)
+        } else {
+            token_mistake(value)
+        }
+    };
+    match value.to_str().map(mistake) {
         Some(None) => {}
         Some(Some(mistake)) => {
             return Check::problem(AREA, "token", format!("{name} {mistake}"), again);
@@ -174,8 +182,21 @@ fn known_networks() -> Vec<String> {
         .map(|network| network.name().to_string());
     shipped
         .chain(own)
-        .map(|network| environment::token_variable(&network))
+        .flat_map(|network| {
+            [
+                environment::token_variable(&network),
+                environment::tokens_variable(&network),
+            ]
+        })
         .collect()
+}
+
+/// What no list of tokens looks like.
+fn tokens_mistake(list: &str) -> Option<&'static str> {
+    let Some(tokens) = environment::named_tokens(list) else {
+        return Some("is no list of tokens with commas in between");
+    };
+    tokens.iter().find_map(|named| token_mistake(&named.token))
 }
 
 /// What no token looks like.
@@ -222,5 +243,9 @@ mod tests {
         ] {
             assert!(token_mistake(wrong).is_some(), "{wrong}");
         }
+        let token = "dGhpcyBpcyBub3QgYSB0b2tlbg";
+        assert_eq!(tokens_mistake(&format!("{token}, ada {token}")), None);
+        assert!(tokens_mistake(&format!("{token}, ada short")).is_some());
+        assert!(tokens_mistake(&format!("my own {token}")).is_some());
     }
 }

@@ -1,0 +1,137 @@
+//! Grants: which lane sends now, and how long nobody can.
+
+use crate::EngineError;
+use crate::permits::{Permit, Taken};
+use crate::scheduler::{BATCH_PATIENCE, Scheduler};
+use crate::work::Work;
+use kittiwake_model::{LimitTime, RealTime};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The longest sleep between two looks at the world.
+const NAP_MAX: Duration = Duration::from_secs(1);
+
+/// Answers that may wait to be committed beside the calls that are under way; each is held in
+/// memory.
+const ANSWERS_MAX: usize = 64;
+
+impl Scheduler {
+    /// The next work that may be sent at this moment, with its permit.
+    pub(crate) async fn grant(&mut self) -> Result<Option<(Work, Permit)>, EngineError> {
+        if !self.may_send() {
+            return Ok(None);
+        }
+        let shop = Arc::clone(&self.shop);
+        let mut purse = shop.purse.lock().await;
+        // What the ledger takes is no time of choosing.
+        let (started, mut asking) = (Instant::now(), Duration::ZERO);
+        let now = self.now();
+        for charges in shop.wire.take_answered() {
+            self.lanes.answered(&charges, now.1);
+        }
+        self.lanes.wake_rested(now);
+        let controls = &self.controls;
+        while let Some(lane) = self.lanes.fire(now.1, |robot| controls.lets_run(robot)) {
+            if let Some(refused) = self
+                .lanes
+                .credential(lane)
+                .filter(|it| shop.is_refused(*it))
+            {
+                // Its robots are locked out, if they have no other, when that is committed.
+                self.lanes.close(refused);
+                continue;
+            }
+            let charges = self.lanes.charges(lane);
+            let (until, budget) = if let Some(wait) = purse.shut(&charges) {
+                wait
+            } else {
+                let asked = Instant::now();
+                let taken = purse.take(&charges).await?;
+                asking += asked.elapsed();
+                match taken {
+                    Taken::Wait { until, budget } => (until, budget),
+                    Taken::Permit(permit) => {
+                        let work = self.lanes.take(lane, now.1);
+                        return Ok(work.map(|mut work| {
+                            let ranking = started.elapsed().saturating_sub(asking);
+                            work.rank_us += ranking.as_micros() as u32;
+                            (work, permit)
+                        }));
+                    }
+                }
+            };
+            self.lanes.wait(lane, until.max(now.1.plus_us(1)), budget);
+        }
+        // An answer that is still to come may make room.
+        if self.in_flight.is_empty()
+            && let Some((until, Some(budget))) = self.lanes.next()
+        {
+            self.progress
+                .update(|shown| shown.paused_until = Some((until, budget.to_string())));
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn now(&self) -> (RealTime, LimitTime) {
+        (self.shop.clock.real(), self.shop.clock.limit())
+    }
+
+    /// Whether one more call may be under way, as far as limits are no matter.
+    fn may_send(&self) -> bool {
+        let calls_max = self.shop.settings.calls_max;
+        let calls_left = calls_max.map(|limit| limit.saturating_sub(self.calls));
+        self.has_room()
+            && !self.host.is_paused()
+            && calls_left.is_none_or(|left| left > self.in_flight.len() as u64)
+    }
+
+    /// Whether the host may be busy with one more call.
+    fn has_room(&self) -> bool {
+        let concurrency = self.shop.settings.concurrency;
+        self.shop.wire.calls() < concurrency && self.in_flight.len() < concurrency + ANSWERS_MAX
+    }
+
+    /// How long nothing can be done unless an answer comes.
+    pub(crate) fn nap(&mut self) -> Duration {
+        let clock = &self.shop.clock;
+        let mut nap = NAP_MAX;
+        if self.host.is_paused() {
+            let until = self.host.pause_until.unwrap_or_else(Instant::now);
+            nap = nap.min(until.saturating_duration_since(Instant::now()));
+        } else if self.has_room() {
+            if self.may_send() {
+                let fires = self.lanes.next().map(|(at, _)| clock.until_limit(at));
+                let rest_us = self.lanes.rests_until().map(|it| it.since_us(clock.real()));
+                let rests = rest_us.map(|us| Duration::from_micros(us.max(0).unsigned_abs()));
+                nap = nap
+                    .min(fires.unwrap_or(NAP_MAX))
+                    .min(rests.unwrap_or(NAP_MAX));
+            }
+            if self.backlog {
+                nap = Duration::ZERO;
+            }
+            nap = nap.min(self.until_next_due());
+        }
+        if let Some(limit) = self.shop.settings.time_max {
+            nap = nap.min(limit.saturating_sub(self.started.elapsed()));
+        }
+        nap.max(Duration::from_millis(1))
+    }
+
+    /// How long until a robot that has nothing at hand has somebody to visit. The others are woken
+    /// by the work that they have.
+    fn until_next_due(&self) -> Duration {
+        let filings = self.shop.expansion.robots.iter();
+        let idle = filings.filter(|filing| {
+            self.lanes.at_hand(&filing.lane) == 0 && self.controls.lets_run(&filing.robot)
+        });
+        let waits = idle.filter_map(|filing| {
+            if let Some(since) = self.unfilled.get(&filing.lane) {
+                return Some(BATCH_PATIENCE.saturating_sub(since.elapsed()));
+            }
+            let due = self.frontier.next_due(&filing.lane)?;
+            self.shop.clock.until_world(due)
+        });
+        waits.min().unwrap_or(NAP_MAX)
+    }
+}
