@@ -151,7 +151,7 @@ pub(crate) fn bytes(count: u64) -> String {
 mod tests {
     use super::*;
     use kittiwake_engine::{BudgetProgress, RobotProgress};
-    use kittiwake_model::{ClockSpec, LimitTime, RealTime};
+    use kittiwake_model::{BudgetId, ClockSpec, LimitTime, RealTime};
     use std::collections::BTreeMap;
 
     fn shown() -> Snapshot {

@@ -125,6 +125,12 @@ pub(crate) fn ending(report: &CrawlReport, seconds: f64) -> String {
         End::HostDown(why) => {
             format!("the host cannot be reached ({why}); the same command goes on")
         }
+        End::ShutOut(why) => {
+            format!(
+                "the network shuts us out ({why}); nothing more was asked. Look at the page in a \
+                 browser, wait some hours, and go on more slowly; the same command goes on"
+            )
+        }
         End::AuthExpired(why) => {
             format!(
                 "the server does not let us in ({why}); log in with kittiwake login, or set \

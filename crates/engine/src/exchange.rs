@@ -18,7 +18,7 @@ use kittiwake_model::{
     BudgetId, Commit, CommitReport, Expansion, Key, LimitTime, Name, OutcomeCode, RealTime,
     WorldTime,
 };
-use kittiwake_network::{Answer, LimitReport, Query, Reading};
+use kittiwake_network::{Answer, Bearing, LimitReport, Query, Reading};
 use kittiwake_store::Store;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -127,6 +127,8 @@ pub(crate) enum Ending {
     AuthExpired(String),
     /// Nothing was wrong with the work: somebody else can ask.
     Another,
+    /// The network shuts us out: nothing more is asked.
+    ShutOut(String),
 }
 
 /// The answer as the network read it, with what the log needs.
@@ -139,6 +141,8 @@ pub(crate) struct Heard {
     /// Until when the server asked us to wait.
     pub wait_until: Option<LimitTime>,
     pub host_down: bool,
+    /// The answer is a page with which the network shuts somebody out.
+    pub shut_out: bool,
     /// The credential was refused and is renewed: the call can be made again.
     pub renewed: bool,
     /// Microseconds that reading the answer and finding new subjects in it took.
@@ -161,6 +165,34 @@ impl From<Result<Response, FetchError>> for Fetched {
         match fetched {
             Ok(response) => Self::Response(response),
             Err(error) => Self::Failed(error),
+        }
+    }
+}
+
+/// What came, before it is decided what it means.
+struct Told {
+    /// None of a redirect, which is followed first.
+    reading: Option<Reading>,
+    items: Option<u64>,
+    reports: Vec<LimitReport>,
+    date: Option<LimitTime>,
+    bearing: Bearing,
+    /// The network shuts us out, whatever the status.
+    is_shut_out: bool,
+    /// Microseconds that reading took.
+    seed_us: u32,
+}
+
+impl Told {
+    const fn nothing(items: Option<u64>) -> Self {
+        Self {
+            reading: None,
+            items,
+            reports: Vec::new(),
+            date: None,
+            bearing: Bearing::Unknown,
+            is_shut_out: false,
+            seed_us: 0,
         }
     }
 }
@@ -243,11 +275,16 @@ impl Shop {
         }
     }
 
-    /// What earlier runs found out of the clock of the host.
-    pub(crate) async fn recall_clock(&self) -> Result<(), EngineError> {
+    /// What earlier runs found out of the host: what its clock shows, and how it bears being asked.
+    pub(crate) async fn recall_host(&self) -> Result<(), EngineError> {
         let base = self.settings.base.origin().ascii_serialization();
         let host = format!("{base} ({})", self.settings.clock_source);
-        self.purse.lock().await.recall_clock(&host).await
+        let mut purse = self.purse.lock().await;
+        purse.recall_clock(&host).await?;
+        match self.settings.network.politeness() {
+            Some(rule) => purse.be_polite(rule, &host).await,
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn query<'a>(&'a self, step: &Step) -> Result<&'a Query, EngineError> {
@@ -273,30 +310,12 @@ impl Shop {
             let answered = self.clock.real();
             // Another host's word is no word on the limits of ours.
             let home = url.origin() == self.settings.base.origin();
-            let (reports, date) = match &fetched {
-                Fetched::Response(response) if home => {
-                    (self.limit_reports(work, response), self.date_of(response))
-                }
-                _ => (Vec::new(), None),
-            };
-            let begun = Instant::now();
-            let reading = match &fetched {
-                Fetched::Response(response) if redirect(response).is_none() => {
-                    Some(self.read(work, &url, response)?)
-                }
-                _ => None,
-            };
-            let seed_us = begun.elapsed().as_micros() as u32;
-            // What is paid by the item is paid for what came.
-            let items = match &fetched {
-                Fetched::Response(_) => Some(reading.as_ref().map_or(0, |it| u64::from(it.items))),
-                Fetched::Locked(_) => Some(0),
-                Fetched::Failed(_) => None,
-            };
+            let told = self.told(work, &url, &fetched, home)?;
             let said = Answered {
-                items,
-                reports: &reports,
-                date,
+                items: told.items,
+                reports: &told.reports,
+                date: told.date,
+                bearing: told.bearing,
             };
             self.purse.lock().await.settle(permit, said).await?;
             let heard = |reading, status, bytes| Heard {
@@ -306,6 +325,7 @@ impl Shop {
                 raw: None,
                 wait_until: None,
                 host_down: false,
+                shut_out: false,
                 renewed: false,
                 seed_us: 0,
                 sent,
@@ -335,16 +355,17 @@ impl Shop {
             };
             let status = response.status;
             let bytes = response.body.len() as u64;
-            if let Some(reading) = reading {
+            if let Some(reading) = told.reading {
                 let mut heard = heard(reading, Some(status), bytes);
-                heard.seed_us = seed_us;
+                heard.seed_us = told.seed_us;
+                heard.shut_out = told.is_shut_out;
                 let raw = self.settings.keep_raw.then(|| response.body.to_vec());
                 heard.raw = redact_raw(held.as_ref(), raw);
                 self.hear_of_credential(work, held.as_ref(), &mut heard)
                     .await;
                 if home {
                     heard.wait_until = self
-                        .hear_limits(work, &response, &heard.reading, &reports)
+                        .hear_limits(work, &response, &heard.reading, &told.reports)
                         .await?;
                 }
                 return Ok(Hearing::Answer(Box::new(heard)));
@@ -384,6 +405,58 @@ impl Shop {
                 Taken::Wait { until, .. } => return Ok(Hearing::NoPermit(until)),
             }
         }
+    }
+
+    /// What came, as far as it can be known before it is decided what it means.
+    fn told(
+        &self,
+        work: &Work,
+        url: &Url,
+        fetched: &Fetched,
+        home: bool,
+    ) -> Result<Told, EngineError> {
+        let response = match fetched {
+            Fetched::Response(response) => response,
+            // What was not sent costs nothing; of what failed nobody knows.
+            Fetched::Locked(_) => return Ok(Told::nothing(Some(0))),
+            Fetched::Failed(_) => return Ok(Told::nothing(None)),
+        };
+        let begun = Instant::now();
+        let location = redirect(response);
+        let network = &self.settings.network;
+        let blocked = network
+            .block_page(response.status, location.as_deref(), &response.body)
+            .filter(|_| home);
+        let reading = match (blocked, location) {
+            (Some(reason), _) => Some(Reading::of(
+                OutcomeCode::RateLimited,
+                format!("http {}: {reason}", response.status),
+            )),
+            (None, Some(_)) => None,
+            (None, None) => Some(self.read(work, url, response)?),
+        };
+        let is_refused = reading.as_ref().is_some_and(|reading| {
+            reading.outcome.consequence() == Consequence::Wait || response.status == 503
+        });
+        let (reports, date) = if home {
+            (self.limit_reports(work, response), self.date_of(response))
+        } else {
+            (Vec::new(), None)
+        };
+        Ok(Told {
+            // What is paid by the item is paid for what came.
+            items: Some(reading.as_ref().map_or(0, |it| u64::from(it.items))),
+            reading,
+            reports,
+            date,
+            bearing: match (home, is_refused) {
+                (false, _) => Bearing::Unknown,
+                (true, true) => Bearing::Badly,
+                (true, false) => Bearing::Well,
+            },
+            is_shut_out: blocked.is_some(),
+            seed_us: begun.elapsed().as_micros() as u32,
+        })
     }
 
     /// What the answer says of the credential that was sent.

@@ -40,7 +40,7 @@ pub(crate) async fn open(
     let jitter_seed = parts.jitter_seed;
     let asked_to_stop = parts.stop.clone();
     let shop = Arc::new(Shop::new(settings, parts, expansion));
-    shop.recall_clock().await?;
+    shop.recall_host().await?;
     let round = round_of(&shop, last.as_ref().map(|(_, record)| record)).await?;
     let run = start_run(&shop, round).await?;
     let over = || {

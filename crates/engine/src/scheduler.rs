@@ -300,6 +300,10 @@ impl Scheduler {
                 self.lanes.put(work, QueuePlace::Front, now);
             }
             Ending::AuthExpired(reason) => self.ended = Some(End::AuthExpired(reason)),
+            Ending::ShutOut(reason) => {
+                self.hand_back(&work);
+                self.ended.get_or_insert(End::ShutOut(reason));
+            }
         }
         self.take_in(&reports).await
     }
@@ -465,6 +469,7 @@ impl Scheduler {
             End::Calls => "calls".to_owned(),
             End::HostDown(why) => format!("host down: {why}"),
             End::AuthExpired(why) => format!("auth expired: {why}"),
+            End::ShutOut(why) => format!("shut out: {why}"),
         };
         let ended = self.shop.clock.real();
         let commit = Commit {

@@ -128,6 +128,8 @@ pub enum End {
     HostDown(String),
     /// The credential is no longer accepted.
     AuthExpired(String),
+    /// The network shows a page with which it shuts somebody out.
+    ShutOut(String),
 }
 
 /// What a crawl did.

@@ -31,6 +31,10 @@ impl Shop {
             ..Commit::default()
         };
         let outcome = heard.reading.outcome;
+        if heard.shut_out {
+            commit.outcomes = Self::outcomes(work, outcome, &heard.reading.reason);
+            return Ok((commit, Ending::ShutOut(heard.reading.reason)));
+        }
         let failed = match outcome.consequence() {
             Consequence::Wait => {
                 commit.outcomes = Self::outcomes(work, outcome, &heard.reading.reason);

@@ -64,7 +64,7 @@ fn exit_code(end: &End) -> u8 {
     match end {
         End::Idle | End::Time | End::Stopped => 0,
         End::Interrupted => code::INTERRUPTED,
-        End::Calls | End::HostDown(_) => code::CAPPED,
+        End::Calls | End::HostDown(_) | End::ShutOut(_) => code::CAPPED,
         End::AuthExpired(_) => code::AUTHENTICATION,
     }
 }

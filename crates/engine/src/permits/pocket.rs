@@ -110,7 +110,7 @@ pub(super) enum Occasion {
 enum Belongs {
     /// Before a time that may lie within it.
     ToWindow(Window, LimitTime),
-    ToOpened(Opened),
+    ToOpened(Opened, LimitTime),
     Before(LimitTime),
 }
 
@@ -175,7 +175,7 @@ impl Pocket {
     fn is_usable(&self, held: &Held, now: LimitTime) -> bool {
         match held.belongs {
             Belongs::ToWindow(window, end) => window.contains(now) && now < end,
-            Belongs::ToOpened(opened) => now < self.last_send(opened),
+            Belongs::ToOpened(opened, end) => now < end && now < self.last_send(opened),
             Belongs::Before(end) => now < end,
         }
     }
@@ -257,7 +257,7 @@ impl Pocket {
 
     pub(super) fn take_in(&mut self, grant: &Grant, now: LimitTime) {
         let belongs = match (grant.opened, self.window(now)) {
-            (Some(opened), _) => Belongs::ToOpened(opened),
+            (Some(opened), _) => Belongs::ToOpened(opened, LimitTime(i64::MAX)),
             (None, Some(window)) => Belongs::ToWindow(window, now.plus_us(self.use_within_us())),
             (None, None) => Belongs::Before(now.plus_us(self.use_within_us())),
         };
@@ -384,7 +384,7 @@ impl Pocket {
             Some(Belongs::ToWindow(window, _)) if window.contains(now) => window.end,
             // The server may have counted it in any window since.
             Some(Belongs::ToWindow(..)) => self.window(now).map_or(now, |window| window.end),
-            Some(Belongs::ToOpened(opened)) => {
+            Some(Belongs::ToOpened(opened, _)) => {
                 let end = opened.latest.plus_us(length_us);
                 let is_late = now >= opened.earliest.plus_us(length_us);
                 if is_late { end.plus_us(length_us) } else { end }
@@ -402,7 +402,7 @@ impl Pocket {
     ) -> Option<(LimitTime, Opened)> {
         let (grant, _) = drawn.pieces.first()?;
         let held = self.held.iter().find(|held| held.grant == *grant)?;
-        let Belongs::ToOpened(opened) = held.belongs else {
+        let Belongs::ToOpened(opened, _) = held.belongs else {
             return None;
         };
         if now >= opened.latest {
@@ -413,9 +413,11 @@ impl Pocket {
             ..opened
         };
         let length_us = self.rule.kind.length_us().unwrap_or(0);
-        let is_same = |held: &Held| matches!(held.belongs, Belongs::ToOpened(it) if it.earliest == opened.earliest);
+        let is_same = |held: &Held| matches!(held.belongs, Belongs::ToOpened(it, _) if it.earliest == opened.earliest);
         for held in self.held.iter_mut().filter(|held| is_same(held)) {
-            held.belongs = Belongs::ToOpened(narrower);
+            if let Belongs::ToOpened(_, end) = held.belongs {
+                held.belongs = Belongs::ToOpened(narrower, end);
+            }
             for part in &mut held.parts {
                 part.until = part.until.min(narrower.latest.plus_us(length_us));
             }
@@ -473,7 +475,7 @@ impl Pocket {
         let length_us = self.rule.kind.length_us().unwrap_or(0);
         match (held.belongs, self.window(now)) {
             (_, Some(window)) => window.end,
-            (Belongs::ToOpened(opened), None) => opened.latest.plus_us(2 * length_us),
+            (Belongs::ToOpened(opened, _), None) => opened.latest.plus_us(2 * length_us),
             _ => now.plus_us(self.transit_us() + length_us),
         }
     }
@@ -498,7 +500,7 @@ impl Pocket {
     /// The window that began with a call and is drawn from.
     fn opened_now(&self) -> Option<Opened> {
         self.held.iter().rev().find_map(|held| match held.belongs {
-            Belongs::ToOpened(opened) => Some(opened),
+            Belongs::ToOpened(opened, _) => Some(opened),
             _ => None,
         })
     }
@@ -550,8 +552,7 @@ impl Pocket {
             held.belongs = match held.belongs {
                 Belongs::ToWindow(window, _) => Belongs::ToWindow(window, now),
                 Belongs::Before(_) => Belongs::Before(now),
-                // Others come to the end of that window by themselves.
-                opened @ Belongs::ToOpened(_) => opened,
+                Belongs::ToOpened(opened, _) => Belongs::ToOpened(opened, now),
             };
         }
     }

@@ -107,12 +107,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "scope = \"ip\"",
         "scope = \"address\"",
-        "tiny.toml:7:9: `scope` cannot be `address`; it is one of ip, user, token",
+        "tiny.toml:7:9: `scope` cannot be `address`; it is one of ip, host, app, user, token",
     ),
     (
         "scope = \"ip\"",
         "scope = \"user\"",
-        "a limit per user or token needs a credential; write `authenticated = true`",
+        "a limit per application, user or token needs a credential; write `authenticated = true`",
     ),
     (
         "limit = 10",
@@ -128,6 +128,51 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "window = \"1m\"",
         "",
         "[budgets.all] has no `window`; write for example `window = \"5m\"`",
+    ),
+    (
+        "window = \"1m\"",
+        "window = \"1m\"\nkind = \"day\"",
+        "`window` means nothing to this kind of budget; leave it out",
+    ),
+    (
+        "window = \"1m\"",
+        "kind = \"day\"\ntime_zone = \"Mars/Olympus\"",
+        "there is no time zone `Mars/Olympus`; write for example `America/Los_Angeles`",
+    ),
+    (
+        "window = \"1m\"",
+        "window = \"1m\"\nkind = \"percent\"",
+        "only the server knows the limit of a budget in percent; leave it out",
+    ),
+    (
+        "window = \"1m\"",
+        "window = \"1m\"\nunit = \"euros\"",
+        "`unit` cannot be `euros`; write `calls`, `points` or the code of a currency",
+    ),
+    (
+        "limit = 10",
+        "limit = \"-3\"\nunit = \"USD\"",
+        "`-3` is no amount of money; write for example `limit = \"0.005\"`",
+    ),
+    (
+        "window = \"1m\"",
+        "window = \"1m\"\nheaders = { limit = \"x-limit\" }",
+        "[budgets.all.headers] has no `remaining`",
+    ),
+    (
+        "[budgets.all]",
+        "[politeness]\nstart = \"fast\"\n[budgets.all]",
+        "`fast` is no number of calls in a time; write for example `2/s`",
+    ),
+    (
+        "[budgets.all]",
+        "[[blocks]]\nreason = \"captcha\"\n[budgets.all]",
+        "[blocks] has no `text`; write for example `text = \"captcha\"`",
+    ),
+    (
+        "[budgets.all]",
+        "[[blocks]]\ntext = \"no\"\nreason = \"no\"\n[budgets.all]",
+        "a text of fewer than four letters stands in any page",
     ),
     (
         "table = \"users\"",
