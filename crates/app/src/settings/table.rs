@@ -57,6 +57,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         help: "the share of every allowance to leave unused",
     },
     Setting {
+        name: "pace",
+        kind: Kind::Choice(&["even", "burst"]),
+        default: Default::Value("even"),
+        help: "how what a window of a limit allows is spent",
+    },
+    Setting {
         name: "budgets",
         kind: Kind::Place,
         default: Default::Told("this user's budgets.db"),

@@ -624,6 +624,98 @@ fn a_refusal_is_waited_out_even_where_no_budget_is_declared() {
     );
 }
 
+/// The shipped definition with something more.
+fn widened(folder: &Folder, more: &str) {
+    let shipped = text(&folder.run(&["network", "show", "mastodon"]).stdout);
+    std::fs::write(folder.path("wide.toml"), format!("{shipped}\n{more}")).expect("a definition");
+}
+
+#[test]
+fn a_page_that_shuts_us_out_stops_everything_and_the_same_command_goes_on_later() {
+    let folder = Folder::new();
+    widened(
+        &folder,
+        "[[blocks]]\nstatus = [200, 403]\ntext = [\"prove that you are human\"]\nreason = \"captcha\"\n\
+         [[blocks]]\nredirect = \"/login\"\nreason = \"log-in asked for\"",
+    );
+    let pages: [(&str, &str, &[u8]); 2] = [
+        (
+            "200 OK",
+            "",
+            b"<html>Please PROVE that you are human</html>",
+        ),
+        ("302 Found", "location: /login?next=x\r\n", b""),
+    ];
+    for (status, headers, page) in pages {
+        let is_open = Arc::new(AtomicBool::new(false));
+        let opened = Arc::clone(&is_open);
+        let server = Counterpart::start(move |call, stream| {
+            if opened.load(Ordering::Relaxed) {
+                return ordinary(call, stream);
+            }
+            reply(stream, status, headers, page)
+        });
+        let file = format!("{}.db", &status[..3]);
+        let words = format!(
+            "crawl wide.toml id:1 --host {} --into {file} --until-idle --robots profiles,statuses",
+            server.address
+        );
+        let output = folder.say(&words);
+        assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+        let said = text(&output.stderr);
+        assert!(said.contains("shuts us out"), "{said}");
+        let asked = server.calls().len();
+        assert!((1..=4).contains(&asked), "{asked} calls");
+        is_open.store(true, Ordering::Relaxed);
+        let output = folder.say(&words);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let visited = "SELECT count(*) FROM frontier WHERE visits > 0";
+        let visited = rows(&open(&folder.path(&file)), visited);
+        assert!(visited.contains(&vec!["2".to_owned()]), "{visited:?}");
+    }
+}
+
+#[test]
+fn a_host_without_declared_limits_is_asked_politely_and_its_refusals_are_remembered() {
+    let folder = Folder::new();
+    let shipped = text(&folder.run(&["network", "show", "mastodon"]).stdout);
+    let mut kept = vec!["[politeness]\nstart = \"50/s\"\nmost = \"60/s\"".to_owned()];
+    let mut skipping = false;
+    for line in shipped.lines() {
+        if line.starts_with('[') {
+            skipping = line.starts_with("[budgets.");
+        }
+        if !skipping {
+            kept.push(line.to_owned());
+        }
+    }
+    kept.rotate_left(1);
+    std::fs::write(folder.path("polite.toml"), kept.join("\n")).expect("a definition");
+    let refusals = AtomicU64::new(0);
+    let server = Counterpart::start(move |call, stream| {
+        if refusals.fetch_add(1, Ordering::Relaxed) == 0 {
+            return reply(stream, "429 Too Many Requests", "retry-after: 0\r\n", b"{}");
+        }
+        ordinary(call, stream)
+    });
+    let words = format!(
+        "crawl polite.toml id:1 --host {} --into t.db --until-idle --robots profiles",
+        server.address
+    );
+    let output = folder.say(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let ledger = open(&folder.path("state/kittiwake/budgets.db"));
+    let learnt = rows(
+        &ledger,
+        "SELECT number FROM lessons WHERE topic LIKE 'rate %'",
+    );
+    let half = vec!["25000000".to_owned()];
+    assert!(
+        learnt.contains(&half),
+        "half of fifty calls a second: {learnt:?}"
+    );
+}
+
 #[test]
 fn a_server_cannot_shut_a_budget_for_years() {
     let server = Counterpart::start(|_, stream| {
@@ -637,7 +729,7 @@ fn a_server_cannot_shut_a_budget_for_years() {
     let now_us = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
     let blocks = rows(
         &ledger,
-        &format!("SELECT budget, (until_us - {now_us}) / 86400000000 FROM blocks"),
+        &format!("SELECT budget, (blocked_us - {now_us}) / 86400000000 FROM budgets"),
     );
     assert!(!blocks.is_empty());
     assert!(
