@@ -149,10 +149,14 @@ fn together(credentials: impl Iterator<Item = Credential>) -> Vec<Credential> {
         }
     }
     if joined.iter().any(|it| it.account.is_none()) {
-        joined.iter_mut().for_each(|it| it.account = None);
+        for credential in &mut joined {
+            credential.account = None;
+        }
     }
     if joined.iter().any(|it| it.application.is_none()) {
-        joined.iter_mut().for_each(|it| it.application = None);
+        for credential in &mut joined {
+            credential.application = None;
+        }
     }
     joined
 }
