@@ -451,7 +451,7 @@ mod tests {
             let joined = together([named(first), named(second)].into_iter());
             assert_eq!(joined.len(), 1);
             let robots = joined[0].robots.iter();
-            robots.map(|it| it.to_string()).collect::<Vec<_>>()
+            robots.map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(robots(&["tags"], &["search"]), ["tags", "search"]);
         assert!(robots(&["tags"], &[]).is_empty());

@@ -523,17 +523,13 @@ fn followed(at: &Redirected, response: &Response, heard: impl Fn(Reading) -> Hea
     let target = at.url.join(&location).ok();
     let target =
         target.filter(|target| at.hops < HOPS_MAX && matches!(target.scheme(), "http" | "https"));
-    match target {
-        Some(target) => {
-            let reason = format!("http {status}: redirect");
-            let hop = heard(Reading::of(OutcomeCode::Ok, reason));
-            HearingAt::Redirect(Box::new(hop), target)
-        }
-        None => {
-            let reason = format!("http {status}: redirect that leads nowhere");
-            HearingAt::answer(heard(Reading::of(led_astray_by(status), reason)))
-        }
-    }
+    let Some(target) = target else {
+        let reason = format!("http {status}: redirect that leads nowhere");
+        return HearingAt::answer(heard(Reading::of(led_astray_by(status), reason)));
+    };
+    let reason = format!("http {status}: redirect");
+    let hop = heard(Reading::of(OutcomeCode::Ok, reason));
+    HearingAt::Redirect(Box::new(hop), target)
 }
 
 fn redirect(response: &Response) -> Option<String> {

@@ -154,6 +154,7 @@ fn a_forbidden_pool_is_refused_with_advice_before_anything_is_sent() {
     assert!(!scene.folder.path("t.db").exists());
     // One of them is no pool, and the same token twice is one.
     done(&scene.crawl("ada ada:1, bob bob:1", &["--as", "bob"]));
+    std::fs::remove_file(scene.folder.path("t.db")).expect("a file");
     done(&scene.crawl("ada ada:1, ada:1", &[]));
     let shown = scene.shown();
     assert_eq!(shown.len(), 2, "{shown:?}");
