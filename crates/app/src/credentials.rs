@@ -149,10 +149,14 @@ fn together(credentials: impl Iterator<Item = Credential>) -> Vec<Credential> {
         }
     }
     if joined.iter().any(|it| it.account.is_none()) {
-        joined.iter_mut().for_each(|it| it.account = None);
+        for credential in &mut joined {
+            credential.account = None;
+        }
     }
     if joined.iter().any(|it| it.application.is_none()) {
-        joined.iter_mut().for_each(|it| it.application = None);
+        for credential in &mut joined {
+            credential.application = None;
+        }
     }
     joined
 }
@@ -447,7 +451,7 @@ mod tests {
             let joined = together([named(first), named(second)].into_iter());
             assert_eq!(joined.len(), 1);
             let robots = joined[0].robots.iter();
-            robots.map(|it| it.to_string()).collect::<Vec<_>>()
+            robots.map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(robots(&["tags"], &["search"]), ["tags", "search"]);
         assert!(robots(&["tags"], &[]).is_empty());

@@ -107,12 +107,19 @@ pub(crate) fn stages(recent: &Recent) -> String {
         .map(|(stage, share)| format!("{stage} {:.1} %", share * 100.0))
         .collect();
     format!(
-        "latest {} calls: {:.1} calls/s, {}/s; time: {}\n",
+        "latest {} calls: {:.1} calls/s, {}/s; time: {}\n\
+         each call: {:.3} ms to choose it, {:.3} ms to read its answer\n",
         recent.calls,
         recent.calls as f64 / seconds,
         bytes((recent.bytes as f64 / seconds) as u64),
         shares.join(", "),
+        mean_us(recent.ranking_us, recent.calls) / 1e3,
+        mean_us(recent.reading_us, recent.calls) / 1e3,
     )
+}
+
+fn mean_us(total_us: u64, calls: u64) -> f64 {
+    total_us as f64 / calls.max(1) as f64
 }
 
 fn shares(recent: &Recent) -> [(&'static str, f64); 5] {
@@ -134,6 +141,8 @@ pub(crate) fn recent_json(recent: &Recent) -> Value {
         "seconds": recent.span_us as f64 / 1e6,
         "bytes": recent.bytes,
         "share_of_time": shares,
+        "rank_us_mean": mean_us(recent.ranking_us, recent.calls),
+        "seed_us_mean": mean_us(recent.reading_us, recent.calls),
     })
 }
 
@@ -197,7 +206,8 @@ mod tests {
         assert_eq!(
             stages(&recent),
             "latest 10 calls: 5.0 calls/s, 2.5 kB/s; time: choosing 0.0 %, waiting 25.0 %, \
-             network 75.0 %, reading 0.0 %, storing 0.0 %\n"
+             network 75.0 %, reading 0.0 %, storing 0.0 %\n\
+             each call: 0.000 ms to choose it, 0.000 ms to read its answer\n"
         );
     }
 }

@@ -6,7 +6,7 @@ use crate::permits::{Answered, Charge, Permit, Purse, Taken};
 use crate::settings::{CrawlSettings, Parts};
 use crate::settle::UNTOLD_WAIT_US;
 use crate::walk::Step;
-use crate::work::Work;
+use crate::work::{Redirected, Work};
 use crate::{Clock, CrashHook, EngineError};
 use kittiwake_fetch::{
     FetchError, FetchErrorKind, Fetcher, HostTrust, Method, Request, Response, http_date_us,
@@ -201,7 +201,20 @@ impl Told {
 enum Hearing {
     Answer(Box<Heard>),
     /// A redirect has to wait for a permit of its own.
-    NoPermit(LimitTime),
+    NoPermit(LimitTime, Redirected),
+}
+
+/// What came of asking at one address.
+enum HearingAt {
+    Answer(Box<Heard>),
+    /// The call is led on.
+    Redirect(Box<Heard>, Url),
+}
+
+impl HearingAt {
+    fn answer(heard: Heard) -> Self {
+        Self::Answer(Box::new(heard))
+    }
 }
 
 /// Sends the work's call, reads the answer and commits it.
@@ -216,7 +229,8 @@ pub(crate) async fn exchange(
     shop.wire.leave(Arc::clone(&work.call.charges));
     let heard = match hearing? {
         Hearing::Answer(heard) => *heard,
-        Hearing::NoPermit(until) => {
+        Hearing::NoPermit(until, redirected) => {
+            work.redirected = Some(redirected);
             let calls = hops.len() as u64;
             let reports = shop.store.commit(hops).await?;
             return Ok(Done {
@@ -298,111 +312,32 @@ impl Shop {
     async fn hear(
         &self,
         work: &Work,
-        permit: Permit,
+        mut permit: Permit,
         hops: &mut Vec<Commit>,
     ) -> Result<Hearing, EngineError> {
-        let mut url = work.call.plan.url.clone();
-        let mut permit = permit;
-        let mut led_astray = OutcomeCode::Malformed;
+        let mut at = work.redirected.clone().unwrap_or_else(|| Redirected {
+            url: work.call.plan.url.clone(),
+            hops: 0,
+            led_astray: OutcomeCode::Malformed,
+        });
         loop {
-            let (observed, sent) = (self.clock.world(), self.clock.real());
-            let (fetched, held) = self.fetch(work, &url).await;
-            let answered = self.clock.real();
-            // Another host's word is no word on the limits of ours.
-            let home = url.origin() == self.settings.base.origin();
-            let told = self.told(work, &url, &fetched, home)?;
-            let said = Answered {
-                items: told.items,
-                reports: &told.reports,
-                date: told.date,
-                bearing: told.bearing,
+            let (hop, url) = match self.hear_at(work, &at, permit).await? {
+                HearingAt::Answer(heard) => return Ok(Hearing::Answer(heard)),
+                HearingAt::Redirect(hop, url) => (hop, url),
             };
-            self.purse.lock().await.settle(permit, said).await?;
-            let heard = |reading, status, bytes| Heard {
-                reading,
-                status,
-                bytes,
-                raw: None,
-                wait_until: None,
-                host_down: false,
-                shut_out: false,
-                renewed: false,
-                seed_us: 0,
-                sent,
-                answered,
-                observed,
-            };
-            let response = match fetched {
-                Fetched::Response(response) => response,
-                Fetched::Locked(reason) => {
-                    let reading = Reading::of(OutcomeCode::AuthExpired, reason);
-                    return Ok(Hearing::Answer(Box::new(heard(reading, None, 0))));
-                }
-                Fetched::Failed(error) => {
-                    let (mut reading, is_down) = failure(&error);
-                    // A passing redirect to where nothing may be asked says nothing of the subject.
-                    if !hops.is_empty() && reading.outcome == OutcomeCode::Forbidden {
-                        reading.outcome = led_astray;
-                    }
-                    // Another host that is down is a fault of this call, not of ours.
-                    let host_down = is_down && home;
-                    let heard = Heard {
-                        host_down,
-                        ..heard(reading, None, 0)
-                    };
-                    return Ok(Hearing::Answer(Box::new(heard)));
-                }
-            };
-            let status = response.status;
-            let bytes = response.body.len() as u64;
-            if let Some(reading) = told.reading {
-                let mut heard = heard(reading, Some(status), bytes);
-                heard.seed_us = told.seed_us;
-                heard.shut_out = told.is_shut_out;
-                let raw = self.settings.keep_raw.then(|| response.body.to_vec());
-                heard.raw = redact_raw(held.as_ref(), raw);
-                self.hear_of_credential(work, held.as_ref(), &mut heard)
-                    .await;
-                if home {
-                    heard.wait_until = self
-                        .hear_limits(work, &response, &heard.reading, &told.reports)
-                        .await?;
-                }
-                return Ok(Hearing::Answer(Box::new(heard)));
-            }
-            let location = redirect(&response).unwrap_or_default();
-            let target = if hops.len() < HOPS_MAX {
-                url.join(&location).ok()
-            } else {
-                None
-            };
-            let Some(target) = target.filter(|target| matches!(target.scheme(), "http" | "https"))
-            else {
-                let reading = Reading::of(
-                    led_astray_by(status),
-                    format!("http {status}: redirect that leads nowhere"),
-                );
-                return Ok(Hearing::Answer(Box::new(heard(
-                    reading,
-                    Some(status),
-                    bytes,
-                ))));
-            };
-            let hop = heard(
-                Reading::of(OutcomeCode::Ok, format!("http {status}: redirect")),
-                Some(status),
-                bytes,
-            );
             hops.push(Commit {
-                at: observed,
+                at: hop.observed,
                 log: Some(self.log_row(work, &hop)),
                 ..Commit::default()
             });
-            url = target;
-            led_astray = led_astray_by(status);
+            at = Redirected {
+                url,
+                hops: at.hops + 1,
+                led_astray: led_astray_by(hop.status.unwrap_or_default()),
+            };
             match self.purse.lock().await.take(&work.call.charges).await? {
                 Taken::Permit(next) => permit = next,
-                Taken::Wait { until, .. } => return Ok(Hearing::NoPermit(until)),
+                Taken::Wait { until, .. } => return Ok(Hearing::NoPermit(until, at)),
             }
         }
     }
@@ -439,7 +374,7 @@ impl Shop {
             reading.outcome.consequence() == Consequence::Wait || response.status == 503
         });
         let (reports, date) = if home {
-            (self.limit_reports(work, response), self.date_of(response))
+            (self.limit_reports(work, response), date_of(response))
         } else {
             (Vec::new(), None)
         };
@@ -457,6 +392,76 @@ impl Shop {
             is_shut_out: blocked.is_some(),
             seed_us: begun.elapsed().as_micros() as u32,
         })
+    }
+
+    /// Fetches from one address and reads what came.
+    async fn hear_at(
+        &self,
+        work: &Work,
+        at: &Redirected,
+        permit: Permit,
+    ) -> Result<HearingAt, EngineError> {
+        let (observed, sent) = (self.clock.world(), self.clock.real());
+        let (fetched, held) = self.fetch(work, &at.url).await;
+        let answered = self.clock.real();
+        // Another host's word is no word on the limits of ours.
+        let home = at.url.origin() == self.settings.base.origin();
+        let told = self.told(work, &at.url, &fetched, home)?;
+        let said = Answered {
+            items: told.items,
+            reports: &told.reports,
+            date: told.date,
+            bearing: told.bearing,
+        };
+        self.purse.lock().await.settle(permit, said).await?;
+        let heard = |reading, response: Option<&Response>| Heard {
+            reading,
+            status: response.map(|response| response.status),
+            bytes: response.map_or(0, |response| response.body.len() as u64),
+            raw: None,
+            wait_until: None,
+            host_down: false,
+            shut_out: told.is_shut_out,
+            renewed: false,
+            seed_us: told.seed_us,
+            sent,
+            answered,
+            observed,
+        };
+        let response = match fetched {
+            Fetched::Response(response) => response,
+            Fetched::Locked(reason) => {
+                let reading = Reading::of(OutcomeCode::AuthExpired, reason);
+                return Ok(HearingAt::answer(heard(reading, None)));
+            }
+            Fetched::Failed(error) => {
+                let (mut reading, is_down) = failure(&error);
+                // A passing redirect to where nothing may be asked says nothing of the subject.
+                if at.hops > 0 && reading.outcome == OutcomeCode::Forbidden {
+                    reading.outcome = at.led_astray;
+                }
+                // Another host that is down is a fault of this call, not of ours.
+                let host_down = is_down && home;
+                let heard = heard(reading, None);
+                return Ok(HearingAt::answer(Heard { host_down, ..heard }));
+            }
+        };
+        let Some(reading) = told.reading else {
+            return Ok(followed(at, &response, |reading| {
+                heard(reading, Some(&response))
+            }));
+        };
+        let mut heard = heard(reading, Some(&response));
+        let raw = self.settings.keep_raw.then(|| response.body.to_vec());
+        heard.raw = redact_raw(held.as_ref(), raw);
+        self.hear_of_credential(work, held.as_ref(), &mut heard)
+            .await;
+        if home {
+            heard.wait_until = self
+                .hear_limits(work, &response, &heard.reading, &told.reports)
+                .await?;
+        }
+        Ok(HearingAt::answer(heard))
     }
 
     /// What the answer says of the credential that was sent.
@@ -540,12 +545,6 @@ impl Shop {
         network.limit_reports(&work.call.plan.costs, &header, self.clock.limit())
     }
 
-    /// The second in which the server says it has answered.
-    fn date_of(&self, response: &Response) -> Option<LimitTime> {
-        let us = http_date_us(response.headers.get("date")?)?;
-        Some(LimitTime(us))
-    }
-
     /// The time to wait for, if the answer was refused for a limit; nothing is sent till then.
     async fn hear_limits(
         &self,
@@ -588,6 +587,28 @@ impl Shop {
         self.purse.lock().await.block(&blocked, until).await?;
         Ok(Some(until))
     }
+}
+
+/// The second in which the server says it has answered.
+fn date_of(response: &Response) -> Option<LimitTime> {
+    let us = http_date_us(response.headers.get("date")?)?;
+    Some(LimitTime(us))
+}
+
+/// Where a redirect leads, unless it leads nowhere.
+fn followed(at: &Redirected, response: &Response, heard: impl Fn(Reading) -> Heard) -> HearingAt {
+    let status = response.status;
+    let location = redirect(response).unwrap_or_default();
+    let target = at.url.join(&location).ok();
+    let target =
+        target.filter(|target| at.hops < HOPS_MAX && matches!(target.scheme(), "http" | "https"));
+    let Some(target) = target else {
+        let reason = format!("http {status}: redirect that leads nowhere");
+        return HearingAt::answer(heard(Reading::of(led_astray_by(status), reason)));
+    };
+    let reason = format!("http {status}: redirect");
+    let hop = heard(Reading::of(OutcomeCode::Ok, reason));
+    HearingAt::Redirect(Box::new(hop), target)
 }
 
 fn redirect(response: &Response) -> Option<String> {

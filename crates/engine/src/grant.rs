@@ -1,10 +1,13 @@
 //! Grants: which lane sends now, and how long nobody can.
 
 use crate::EngineError;
-use crate::permits::{Permit, Taken};
+use crate::lanes::{Place, Way};
+use crate::permits::{Charge, Permit, Purse, Taken};
 use crate::scheduler::{BATCH_PATIENCE, Scheduler};
-use crate::work::Work;
-use kittiwake_model::{LimitTime, RealTime};
+use crate::timetable::LaneId;
+use crate::work::{Call, Work};
+use kittiwake_model::{LimitTime, Name, RealTime};
+use kittiwake_store::TaskRecord;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +17,9 @@ const NAP_MAX: Duration = Duration::from_secs(1);
 /// Answers that may wait to be committed beside the calls that are under way; each is held in
 /// memory.
 const ANSWERS_MAX: usize = 64;
+
+/// A lane has nothing to do at this moment.
+struct NotNow;
 
 impl Scheduler {
     /// The next work that may be sent at this moment, with its permit.
@@ -42,6 +48,20 @@ impl Scheduler {
                 continue;
             }
             let charges = self.lanes.charges(lane);
+            let Ok(other) = self.other_way(lane, &purse) else {
+                continue;
+            };
+            // A walk that cannot be broken off is not begun while too little is left for it. One that
+            // takes more than whole limits is begun when they are whole.
+            let first = self.lanes.first(lane);
+            if let Some(pages) = first.and_then(|work| shop.pages_at_once(work))
+                && let Some(room) = purse.room(&charges).await?
+                && pages.min(room.whole) > room.left
+            {
+                let until = self.real_after(shop.clock.until_limit(room.whole_at));
+                self.lanes.put_off(lane, until, now.1);
+                continue;
+            }
             let (until, budget) = if let Some(wait) = purse.shut(&charges) {
                 wait
             } else {
@@ -51,16 +71,20 @@ impl Scheduler {
                 match taken {
                     Taken::Wait { until, budget } => (until, budget),
                     Taken::Permit(permit) => {
-                        let work = self.lanes.take(lane, now.1);
-                        return Ok(work.map(|mut work| {
-                            let ranking = started.elapsed().saturating_sub(asking);
-                            work.rank_us += ranking.as_micros() as u32;
-                            (work, permit)
-                        }));
+                        let Some(mut work) = self.lanes.take(lane, now.1) else {
+                            continue;
+                        };
+                        if let Some(call) = other {
+                            self.go_by(&mut work, call, now)?;
+                        }
+                        let ranking = started.elapsed().saturating_sub(asking);
+                        work.rank_us += ranking.as_micros() as u32;
+                        return Ok(Some((work, permit)));
                     }
                 }
             };
-            self.lanes.wait(lane, until.max(now.1.plus_us(1)), budget);
+            self.lanes
+                .wait(lane, until.max(now.1.plus_us(1)), budget, now.1);
         }
         // An answer that is still to come may make room.
         if self.in_flight.is_empty()
@@ -70,6 +94,51 @@ impl Scheduler {
                 .update(|shown| shown.paused_until = Some((until, budget.to_string())));
         }
         Ok(None)
+    }
+
+    /// The call that a lane makes in place of the one that its work was made for, if it is a lane of
+    /// another way; an error if it has nothing to do now: a cheaper way is open, which wakes it when
+    /// that is shut, or the work cannot be done its way.
+    fn other_way(&self, lane: LaneId, purse: &Purse) -> Result<Option<Call>, NotNow> {
+        let Way::Other { query, .. } = self.lanes.way(lane) else {
+            return Ok(None);
+        };
+        let is_open = |charges: &[Charge]| purse.shut(charges).is_none();
+        if self.lanes.has_cheaper(lane, is_open) {
+            return Err(NotNow);
+        }
+        let work = self.lanes.first(lane).ok_or(NotNow)?;
+        let step = &work.call.step;
+        let call = self.shop.other_way(&work.robot, &work.tasks, step, &query);
+        call.map(Some).ok_or(NotNow)
+    }
+
+    /// Some of the work's subjects are asked for by another query, the rest goes back.
+    fn go_by(
+        &mut self,
+        work: &mut Work,
+        other: Call,
+        now: (RealTime, LimitTime),
+    ) -> Result<(), EngineError> {
+        let shop = Arc::clone(&self.shop);
+        let step = work.call.step.clone();
+        let query = shop.query(&step)?;
+        let first = |robot: &Name, tasks: &[TaskRecord]| {
+            let call = shop.call(robot, tasks, (query, step.clone()));
+            call.map_err(|error| EngineError::Broken(error.to_string()))
+        };
+        let taken = shop.taken_by(&other.step.query, work.tasks.len());
+        let rest = work.tasks.split_off(taken);
+        if !rest.is_empty() {
+            let call = first(&work.robot, &rest)?;
+            let rest = work.part(rest, call);
+            self.lanes.put(rest, Place::Front, now);
+        }
+        let instead = first(&work.robot, &work.tasks)?;
+        let charges = Arc::clone(&work.call.charges);
+        work.instead = Some(Box::new(instead));
+        work.call = Call { charges, ..other };
+        Ok(())
     }
 
     pub(crate) fn now(&self) -> (RealTime, LimitTime) {

@@ -55,6 +55,32 @@ impl Kind {
     }
 }
 
+/// By which query a lane does the work of its queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// As the work was made.
+    First,
+    /// By another that tells the same and is no cheaper, while the first may not be used.
+    Other { place: usize, query: Name },
+}
+
+impl Way {
+    const fn place(&self) -> usize {
+        match self {
+            Self::First => 0,
+            Self::Other { place, .. } => *place,
+        }
+    }
+}
+
+/// Who may do the work of a queue, how, and what it is charged to.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub way: Way,
+    pub credential: Option<CredentialId>,
+    pub charges: Arc<[Charge]>,
+}
+
 #[derive(Debug)]
 struct Queue {
     kind: Kind,
@@ -65,6 +91,7 @@ struct Queue {
 #[derive(Debug)]
 struct Lane {
     queue: QueueId,
+    way: Way,
     credential: Option<CredentialId>,
     charges: Arc<[Charge]>,
     /// The budget that it waits for.
@@ -77,12 +104,12 @@ struct Lane {
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     queues: Vec<Queue>,
-    lanes: Vec<Lane>,
+    all: Vec<Lane>,
     table: Timetable,
     /// The lanes that draw from a budget.
     drawing: HashMap<BudgetId, Vec<LaneId>>,
     /// Work that is not to be tried before a time.
-    resting: BTreeMap<(RealTime, u64), Work>,
+    resting: BTreeMap<(RealTime, u64), (Place, Work)>,
     rested: u64,
     /// Work at hand of every robot, resting or not.
     at_hand: HashMap<Name, usize>,
@@ -94,21 +121,23 @@ impl Lanes {
     }
 
     /// A new queue, and a lane for everyone who may serve it.
-    pub(crate) fn open(
-        &mut self,
-        kind: Kind,
-        serving: Vec<(Option<CredentialId>, Arc<[Charge]>)>,
-    ) -> QueueId {
+    pub(crate) fn open(&mut self, kind: Kind, servers: Vec<Server>) -> QueueId {
         let id = self.queues.len();
-        let mut lanes = Vec::with_capacity(serving.len());
-        for (credential, charges) in serving {
+        let mut lanes = Vec::with_capacity(servers.len());
+        for server in servers {
+            let Server {
+                way,
+                credential,
+                charges,
+            } = server;
             let lane = self.table.add();
             for charge in &*charges {
                 let drawing = self.drawing.entry(charge.budget.clone()).or_default();
                 drawing.push(lane);
             }
-            self.lanes.push(Lane {
+            self.all.push(Lane {
                 queue: id,
+                way,
                 credential,
                 charges,
                 waits_for: None,
@@ -125,14 +154,22 @@ impl Lanes {
     }
 
     /// Puts work into its queue, or to rest until it may be tried.
-    pub(crate) fn put(&mut self, work: Work, place: Place, now: (RealTime, LimitTime)) {
+    pub(crate) fn put(&mut self, mut work: Work, place: Place, now: (RealTime, LimitTime)) {
+        if work.instead.is_some() {
+            work.reset();
+        }
         *self.at_hand.entry(work.lane.clone()).or_default() += 1;
         if work.not_before > now.0 {
-            self.rested += 1;
-            self.resting.insert((work.not_before, self.rested), work);
+            self.rest(work, place);
         } else {
             self.enqueue(work, place, now.1);
         }
+    }
+
+    fn rest(&mut self, work: Work, place: Place) {
+        self.rested += 1;
+        let until = (work.not_before, self.rested);
+        self.resting.insert(until, (place, work));
     }
 
     fn enqueue(&mut self, work: Work, place: Place, now: LimitTime) {
@@ -143,7 +180,7 @@ impl Lanes {
         }
         for &lane in &queue.lanes {
             // Who waits for a limit goes on waiting.
-            if !self.lanes[lane].is_closed && !self.table.is_in(lane) {
+            if !self.all[lane].is_closed && !self.table.is_in(lane) {
                 self.table.set(lane, now);
             }
         }
@@ -154,8 +191,8 @@ impl Lanes {
         while let Some(entry) = self.resting.first_entry()
             && entry.key().0 <= now.0
         {
-            let work = entry.remove();
-            self.enqueue(work, Place::Back, now.1);
+            let (place, work) = entry.remove();
+            self.enqueue(work, place, now.1);
         }
     }
 
@@ -171,7 +208,7 @@ impl Lanes {
         lets_run: impl Fn(&Name) -> bool,
     ) -> Option<LaneId> {
         while let Some(lane) = self.table.fire(now) {
-            let queue = &self.queues[self.lanes[lane].queue];
+            let queue = &self.queues[self.all[lane].queue];
             if !queue.works.is_empty() && lets_run(&queue.kind.robot) {
                 return Some(lane);
             }
@@ -179,12 +216,42 @@ impl Lanes {
         None
     }
 
+    pub(crate) fn way(&self, lane: LaneId) -> Way {
+        self.all[lane].way.clone()
+    }
+
+    /// Whether the same work could be done by a cheaper way.
+    pub(crate) fn has_cheaper(&self, lane: LaneId, is_open: impl Fn(&[Charge]) -> bool) -> bool {
+        let Lane { queue, way, .. } = &self.all[lane];
+        let others = self.queues[*queue].lanes.iter().map(|id| &self.all[*id]);
+        let mut cheaper = others.filter(|other| other.way.place() < way.place());
+        cheaper.any(|other| !other.is_closed && is_open(&other.charges))
+    }
+
+    /// The work that a lane would take.
+    pub(crate) fn first(&self, lane: LaneId) -> Option<&Work> {
+        self.queues[self.all[lane].queue].works.front()
+    }
+
+    /// The first work of a lane is put off; the lane goes on with the next.
+    pub(crate) fn put_off(&mut self, lane: LaneId, until: RealTime, now: LimitTime) {
+        let queue = &mut self.queues[self.all[lane].queue];
+        if let Some(mut work) = queue.works.pop_front() {
+            work.not_before = until;
+            if !queue.works.is_empty() {
+                self.table.set(lane, now);
+            }
+            // So that others have not used up again what it waits for.
+            self.rest(work, Place::Front);
+        }
+    }
+
     pub(crate) fn credential(&self, lane: LaneId) -> Option<CredentialId> {
-        self.lanes[lane].credential
+        self.all[lane].credential
     }
 
     pub(crate) fn charges(&self, lane: LaneId) -> Arc<[Charge]> {
-        Arc::clone(&self.lanes[lane].charges)
+        Arc::clone(&self.all[lane].charges)
     }
 
     /// The best work for a lane that may send, with who sends it; the lane's next turn comes behind
@@ -195,13 +262,13 @@ impl Lanes {
             credential,
             ref charges,
             ..
-        } = self.lanes[lane];
+        } = self.all[lane];
         let mut work = self.queues[queue].works.pop_front()?;
         work.credential = credential;
         work.call.charges = Arc::clone(charges);
         self.leaves(&work);
         self.table.sent(lane);
-        self.lanes[lane].waits_for = None;
+        self.all[lane].waits_for = None;
         if !self.queues[queue].works.is_empty() {
             self.table.set(lane, now);
         }
@@ -214,10 +281,19 @@ impl Lanes {
         }
     }
 
-    /// The lane may not send before this time, because of a budget.
-    pub(crate) fn wait(&mut self, lane: LaneId, until: LimitTime, budget: Name) {
-        self.lanes[lane].waits_for = Some(budget);
+    /// The lane may not send before this time, because of a budget. Meanwhile others do its work in
+    /// their dearer way.
+    pub(crate) fn wait(&mut self, lane: LaneId, until: LimitTime, budget: Name, now: LimitTime) {
+        self.all[lane].waits_for = Some(budget);
         self.table.set(lane, until);
+        let Lane { queue, ref way, .. } = self.all[lane];
+        for &other in &self.queues[queue].lanes {
+            let known = &self.all[other];
+            let is_dearer = known.way.place() > way.place();
+            if is_dearer && !known.is_closed && !self.table.is_in(other) {
+                self.table.set(other, now);
+            }
+        }
     }
 
     /// A call that was charged to these was answered, which may have made room in them.
@@ -231,7 +307,7 @@ impl Lanes {
 
     /// Wakes every lane that has work: robots may run again.
     pub(crate) fn wake_all(&mut self, now: LimitTime) {
-        for (id, lane) in self.lanes.iter().enumerate() {
+        for (id, lane) in self.all.iter().enumerate() {
             if !lane.is_closed && !self.queues[lane.queue].works.is_empty() {
                 self.table.wake(id, now);
             }
@@ -241,12 +317,12 @@ impl Lanes {
     /// The lane that fires first: when, and the budget that it waits for.
     pub(crate) fn next(&mut self) -> Option<(LimitTime, Option<Name>)> {
         let (at, lane) = self.table.next()?;
-        Some((at, self.lanes[lane].waits_for.clone()))
+        Some((at, self.all[lane].waits_for.clone()))
     }
 
     /// Nothing is sent with this credential any more.
     pub(crate) fn close(&mut self, credential: CredentialId) {
-        for (id, lane) in self.lanes.iter_mut().enumerate() {
+        for (id, lane) in self.all.iter_mut().enumerate() {
             if lane.credential == Some(credential) {
                 lane.is_closed = true;
                 self.table.take_out(id);
@@ -257,13 +333,13 @@ impl Lanes {
     /// Whether there is somebody left who may send what waits in a queue.
     pub(crate) fn is_served(&self, queue: QueueId) -> bool {
         let lanes = self.queues[queue].lanes.iter();
-        lanes.into_iter().any(|lane| !self.lanes[*lane].is_closed)
+        lanes.into_iter().any(|lane| !self.all[*lane].is_closed)
     }
 
     /// Robots of which some work can be sent by nobody any more.
     pub(crate) fn stuck_robots(&self) -> Vec<Name> {
         let waiting = self.queues.iter().flat_map(|queue| &queue.works);
-        let works = waiting.chain(self.resting.values());
+        let works = waiting.chain(self.resting.values().map(|(_, work)| work));
         works
             .filter(|work| !self.is_served(work.queue))
             .map(|work| work.robot.clone())
@@ -288,11 +364,240 @@ impl Lanes {
             queue.works = kept;
             taken.extend(out);
         }
-        let rested = self.resting.extract_if(.., |_, work| is_meant(work));
-        taken.extend(rested.map(|(_, work)| work));
+        let rested = self.resting.extract_if(.., |_, (_, work)| is_meant(work));
+        taken.extend(rested.map(|(_, (_, work))| work));
         for work in &taken {
             self.leaves(work);
         }
         taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::walk::{Step, StepPage};
+    use crate::work::{Call, Purpose};
+    use kittiwake_network::RequestPlan;
+    use url::Url;
+
+    const THEN: RealTime = RealTime(0);
+
+    fn charges(budget: &str) -> Arc<[Charge]> {
+        let cost = Cost {
+            budget: budget.into(),
+            call: 1,
+            item: 0,
+            items_max: 0,
+        };
+        let budget = BudgetId(budget.to_owned());
+        Arc::from([Charge { budget, cost }])
+    }
+
+    fn kind(robot: &str) -> Kind {
+        let robot: Name = robot.into();
+        Kind::new((&robot, &robot), &robot, true, &[])
+    }
+
+    fn server(credential: CredentialId) -> Server {
+        Server {
+            way: Way::First,
+            credential: Some(credential),
+            charges: charges(&format!("token {credential}")),
+        }
+    }
+
+    /// Work that is told from other work by its number.
+    fn work(queue: QueueId, robot: &str, number: u32) -> Work {
+        let url = Url::parse("http://h.example/").unwrap();
+        let plan = RequestPlan {
+            method: "GET",
+            target: url.path().to_owned(),
+            url,
+            headers: Vec::new(),
+            send_credential: true,
+            cursor: String::new(),
+            costs: Vec::new(),
+        };
+        let step = Step {
+            query: robot.into(),
+            page: StepPage::First,
+            walk: number,
+            cursor: None,
+        };
+        Work {
+            lane: robot.into(),
+            robot: robot.into(),
+            queue,
+            tasks: Vec::new(),
+            call: Call::new(Purpose::Visit, step, plan),
+            credential: None,
+            redirected: None,
+            instead: None,
+            tries: 0,
+            returns: 0,
+            not_before: RealTime(i64::MIN),
+            scheduled: THEN,
+            posts: Vec::new(),
+            missed: Vec::new(),
+            rank_us: 0,
+        }
+    }
+
+    fn put(lanes: &mut Lanes, queue: QueueId, robot: &str, number: u32) {
+        let work = work(queue, robot, number);
+        lanes.put(work, Place::Back, (THEN, LimitTime(0)));
+    }
+
+    /// What is sent one after the other at one moment: work and credential.
+    fn sent(lanes: &mut Lanes, at: i64) -> Vec<(u32, Option<CredentialId>)> {
+        let mut sent = Vec::new();
+        while let Some(lane) = lanes.fire(LimitTime(at), |_| true) {
+            let work = lanes.take(lane, LimitTime(at)).expect("work");
+            sent.push((work.call.step.walk, work.credential));
+        }
+        sent
+    }
+
+    #[test]
+    fn credentials_that_could_send_take_turns_and_work_keeps_its_order() {
+        let mut lanes = Lanes::default();
+        let queue = lanes.open(kind("posts"), vec![server(0), server(1)]);
+        assert_eq!(lanes.queue(&kind("posts")), Some(queue));
+        assert_eq!(lanes.queue(&kind("tags")), None);
+        (1..=4).for_each(|number| put(&mut lanes, queue, "posts", number));
+        assert_eq!(lanes.at_hand(&"posts".into()), 4);
+        assert_eq!(
+            sent(&mut lanes, 0),
+            [(1, Some(0)), (2, Some(1)), (3, Some(0)), (4, Some(1))]
+        );
+        assert!(lanes.is_empty() && lanes.next().is_none());
+    }
+
+    #[test]
+    fn robots_take_turns_and_a_lane_that_waits_holds_up_no_other() {
+        let mut lanes = Lanes::default();
+        let posts = lanes.open(kind("posts"), vec![server(0)]);
+        let tags = lanes.open(kind("tags"), vec![server(1)]);
+        for number in 1..=2 {
+            put(&mut lanes, posts, "posts", number);
+            put(&mut lanes, tags, "tags", 10 + number);
+        }
+        let lane = lanes.fire(LimitTime(0), |_| true).expect("a lane");
+        lanes.wait(lane, LimitTime(50), "token".into(), LimitTime(0));
+        assert_eq!(sent(&mut lanes, 0), [(11, Some(1)), (12, Some(1))]);
+        assert_eq!(lanes.next(), Some((LimitTime(50), Some("token".into()))));
+        assert_eq!(sent(&mut lanes, 49), []);
+        // An answer may make room before that, in the budget that it was charged to.
+        lanes.answered(&charges("token 1"), LimitTime(20));
+        assert_eq!(sent(&mut lanes, 20), []);
+        lanes.answered(&charges("token 0"), LimitTime(20));
+        assert_eq!(sent(&mut lanes, 20), [(1, Some(0)), (2, Some(0))]);
+    }
+
+    #[test]
+    fn a_paused_robot_is_passed_over_until_it_is_woken() {
+        let mut lanes = Lanes::default();
+        let queue = lanes.open(kind("posts"), vec![server(0)]);
+        put(&mut lanes, queue, "posts", 1);
+        assert_eq!(lanes.fire(LimitTime(0), |_| false), None);
+        assert_eq!(sent(&mut lanes, 0), []);
+        lanes.wake_all(LimitTime(1));
+        assert_eq!(sent(&mut lanes, 1), [(1, Some(0))]);
+    }
+
+    #[test]
+    fn work_that_rests_is_at_hand_and_not_sent() {
+        let mut lanes = Lanes::default();
+        let queue = lanes.open(kind("posts"), vec![server(0)]);
+        let resting = Work {
+            not_before: RealTime(100),
+            ..work(queue, "posts", 1)
+        };
+        lanes.put(resting, Place::Front, (THEN, LimitTime(0)));
+        put(&mut lanes, queue, "posts", 2);
+        assert_eq!(sent(&mut lanes, 0), [(2, Some(0))]);
+        assert_eq!(lanes.rests_until(), Some(RealTime(100)));
+        lanes.wake_rested((RealTime(99), LimitTime(99)));
+        assert_eq!(sent(&mut lanes, 99), []);
+        assert_eq!(lanes.at_hand(&"posts".into()), 1);
+        put(&mut lanes, queue, "posts", 3);
+        lanes.wake_rested((RealTime(100), LimitTime(100)));
+        assert_eq!(sent(&mut lanes, 100), [(1, Some(0)), (3, Some(0))]);
+    }
+
+    #[test]
+    fn what_is_put_off_lets_the_next_go_first() {
+        let mut lanes = Lanes::default();
+        let queue = lanes.open(kind("posts"), vec![server(0)]);
+        (1..=2).for_each(|number| put(&mut lanes, queue, "posts", number));
+        let lane = lanes.fire(LimitTime(0), |_| true).expect("a lane");
+        lanes.put_off(lane, RealTime(9), LimitTime(0));
+        assert_eq!(sent(&mut lanes, 0), [(2, Some(0))]);
+        assert!(!lanes.is_empty());
+        lanes.wake_rested((RealTime(9), LimitTime(9)));
+        assert_eq!(sent(&mut lanes, 9), [(1, Some(0))]);
+    }
+
+    #[test]
+    fn work_of_a_refused_credential_is_left_to_the_others() {
+        let mut lanes = Lanes::default();
+        let posts = lanes.open(kind("posts"), vec![server(0), server(1)]);
+        let tags = lanes.open(kind("tags"), vec![server(0)]);
+        (1..=2).for_each(|number| put(&mut lanes, posts, "posts", number));
+        put(&mut lanes, tags, "tags", 3);
+        lanes.close(0);
+        assert!(lanes.is_served(posts) && !lanes.is_served(tags));
+        assert_eq!(lanes.stuck_robots(), [Name::from("tags")]);
+        assert_eq!(sent(&mut lanes, 0), [(1, Some(1)), (2, Some(1))]);
+        put(&mut lanes, posts, "posts", 4);
+        lanes.wake_all(LimitTime(1));
+        lanes.answered(&charges("token 0"), LimitTime(1));
+        assert_eq!(sent(&mut lanes, 1), [(4, Some(1))]);
+        let taken = lanes.take_out(|work| &*work.robot == "tags");
+        assert_eq!(taken.len(), 1);
+        assert!(lanes.is_empty());
+    }
+
+    #[test]
+    fn a_dearer_way_is_taken_only_while_the_cheaper_is_shut() {
+        let mut lanes = Lanes::default();
+        let other = Server {
+            way: Way::Other {
+                place: 1,
+                query: "one".into(),
+            },
+            credential: None,
+            charges: charges("one"),
+        };
+        let queue = lanes.open(kind("posts"), vec![server(0), other]);
+        (1..=2).for_each(|number| put(&mut lanes, queue, "posts", number));
+        let now = LimitTime(0);
+        let first = lanes.fire(now, |_| true).expect("a lane");
+        assert_eq!(lanes.way(first), Way::First);
+        let dear = lanes.fire(now, |_| true).expect("a lane");
+        assert!(lanes.has_cheaper(dear, |_| true));
+        // It has left the table, and comes back when the cheaper one has to wait.
+        assert_eq!(lanes.fire(now, |_| true), None);
+        lanes.wait(first, LimitTime(50), "many".into(), now);
+        assert_eq!(lanes.fire(now, |_| true), Some(dear));
+        assert!(!lanes.has_cheaper(dear, |it| it != &*charges("token 0")));
+        let work = lanes.take(dear, now).expect("work");
+        assert_eq!(work.call.charges, charges("one"));
+    }
+
+    #[test]
+    fn only_what_costs_the_same_waits_in_one_queue() {
+        let robot: Name = "profiles".into();
+        let cost = |item, items_max| Cost {
+            budget: "points".into(),
+            call: 1,
+            item,
+            items_max,
+        };
+        let kind = |costs: &[Cost]| Kind::new((&robot, &robot), &robot, true, costs);
+        assert_eq!(kind(&[cost(0, 40)]), kind(&[cost(0, 3)]));
+        assert_ne!(kind(&[cost(2, 40)]), kind(&[cost(2, 3)]));
+        assert_ne!(kind(&[cost(0, 40)]), kind(&[]));
     }
 }

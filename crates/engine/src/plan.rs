@@ -5,7 +5,7 @@ use crate::credential::{Credential, CredentialId};
 use crate::exchange::Shop;
 use crate::permits::Charge;
 use crate::walk::{self, Step, StepPage};
-use crate::work::{Call, Purpose};
+use crate::work::{Call, Purpose, Work};
 use kittiwake_model::{BudgetId, Commit, CommitReport, Cost, Counter, Identity, Name, Scope};
 use kittiwake_network::{Ask, Network, Query, RequestError};
 use kittiwake_store::TaskRecord;
@@ -90,6 +90,56 @@ impl Shop {
         };
         let plan = network.request(&self.ask(resolve, &[identity], &step.page, robot))?;
         Ok(Call::new(Purpose::Resolve, step, plan))
+    }
+
+    /// The same by another query, for as many of the tasks as that takes; `None` if it cannot be
+    /// asked for them.
+    pub(crate) fn other_way(
+        &self,
+        robot: &str,
+        tasks: &[TaskRecord],
+        step: &Step,
+        way: &Name,
+    ) -> Option<Call> {
+        let query = self.settings.network.query(way)?;
+        let step = Step {
+            query: way.clone(),
+            ..step.clone()
+        };
+        let tasks = &tasks[..self.taken_by(way, tasks.len())];
+        let call = self.call(robot, tasks, (query, step)).ok()?;
+        (call.purpose == Purpose::Visit).then_some(call)
+    }
+
+    /// How many pages have to be walked at once, where that is known and matters: when a walk begins
+    /// that cannot be gone on with later.
+    pub(crate) fn pages_at_once(&self, work: &Work) -> Option<u64> {
+        let step = &work.call.step;
+        let query = self.settings.network.query(&step.query)?;
+        let begins = step.page == StepPage::First;
+        let task = work
+            .tasks
+            .first()
+            .filter(|_| begins && !query.is_durable())?;
+        Some(walk::pages_expected(query, task)).filter(|pages| *pages > 1)
+    }
+
+    /// How many of so many subjects share one call of a query.
+    pub(crate) fn taken_by(&self, query: &str, subjects: usize) -> usize {
+        let query = self.settings.network.query(query);
+        let most = query.map_or(1, |query| query.batch_max.max(1) as usize);
+        most.min(subjects)
+    }
+
+    /// Other queries that tell the same as this one does for a robot.
+    pub(crate) fn others(&self, robot: &str, call: &Call) -> &[Name] {
+        let steps = self.settings.network.robot(robot).map(|it| &it.steps);
+        let mut steps = steps.into_iter().flatten();
+        let step = steps.find(|step| step.query == call.step.query);
+        match step.filter(|_| call.purpose == Purpose::Visit) {
+            Some(step) => &step.or,
+            None => &[],
+        }
     }
 
     /// What a call is charged to if it is made with this credential.

@@ -1,7 +1,7 @@
 //! From leases to work: what is read of the store before a call can be made.
 
 use crate::EngineError;
-use crate::lanes::{Kind, Place, QueueId};
+use crate::lanes::{Kind, Place, QueueId, Server, Way};
 use crate::scheduler::Scheduler;
 use crate::walk;
 use crate::work::{Call, Purpose, Work};
@@ -138,7 +138,7 @@ impl Scheduler {
             }
             self.resolving.insert(subject, Vec::new());
         }
-        let queue = self.queue_for(lane, robot, &call).await?;
+        let queue = self.queue_for((lane, robot), &call, &tasks).await?;
         let (returns, not_before) = self.returns_of(&tasks, robot);
         let work = Work {
             lane: lane.clone(),
@@ -146,6 +146,8 @@ impl Scheduler {
             queue,
             call,
             credential: None,
+            redirected: None,
+            instead: None,
             tries: begun.tries,
             returns,
             not_before,
@@ -167,37 +169,57 @@ impl Scheduler {
     /// Where the call waits: with others that take the same of the same budgets.
     async fn queue_for(
         &mut self,
-        lane: &Name,
-        robot: &Name,
+        (lane, robot): (&Name, &Name),
         call: &Call,
+        tasks: &[TaskRecord],
     ) -> Result<QueueId, EngineError> {
-        let plan = &call.plan;
-        let query = &call.step.query;
+        let (plan, query) = (&call.plan, &call.step.query);
         let kind = Kind::new((lane, robot), query, plan.send_credential, &plan.costs);
         if let Some(queue) = self.lanes.queue(&kind) {
             return Ok(queue);
         }
         let shop = Arc::clone(&self.shop);
-        let serving: Vec<_> = if plan.send_credential {
-            let alive = |id: &_| !self.controls.is_refused(*id);
-            shop.serving(robot).filter(alive).map(Some).collect()
+        let mut servers = self.servers(robot, call, &Way::First);
+        for (place, other) in shop.others(robot, call).iter().enumerate() {
+            let Some(call) = shop.other_way(robot, tasks, &call.step, other) else {
+                continue;
+            };
+            let way = Way::Other {
+                place: place + 1,
+                query: other.clone(),
+            };
+            let more = self.servers(robot, &call, &way).into_iter();
+            // What is charged to the same is no help.
+            let more: Vec<Server> = more
+                .filter(|it| servers.iter().all(|known| known.charges != it.charges))
+                .collect();
+            servers.extend(more);
+        }
+        let mut purse = shop.purse.lock().await;
+        for charge in servers.iter().flat_map(|server| &*server.charges) {
+            let name = &charge.cost.budget;
+            let rule = shop.settings.network.budget(name);
+            let rule = rule.ok_or_else(|| EngineError::Broken(format!("no budget {name:?}")))?;
+            purse.add(charge.budget.clone(), rule).await?;
+        }
+        Ok(self.lanes.open(kind, servers))
+    }
+
+    /// Everyone who may make such a call, each with what it is charged to.
+    fn servers(&self, robot: &str, call: &Call, way: &Way) -> Vec<Server> {
+        let shop = &self.shop;
+        let credentials: Vec<_> = if call.plan.send_credential {
+            let is_left = |id: &_| !self.controls.is_refused(*id);
+            shop.serving(robot).filter(is_left).map(Some).collect()
         } else {
             vec![None]
         };
-        let mut lanes = Vec::with_capacity(serving.len());
-        let mut purse = shop.purse.lock().await;
-        for credential in serving {
-            let charges = shop.charges(query, &plan.costs, credential);
-            for charge in &*charges {
-                let name = &charge.cost.budget;
-                let rule = shop.settings.network.budget(name);
-                let rule =
-                    rule.ok_or_else(|| EngineError::Broken(format!("no budget {name:?}")))?;
-                purse.add(charge.budget.clone(), rule).await?;
-            }
-            lanes.push((credential, charges));
-        }
-        Ok(self.lanes.open(kind, lanes))
+        let server = |credential| Server {
+            way: way.clone(),
+            credential,
+            charges: shop.charges(&call.step.query, &call.plan.costs, credential),
+        };
+        credentials.into_iter().map(server).collect()
     }
 
     /// Settles tasks without a call: there is nothing to ask, or it may not be asked.

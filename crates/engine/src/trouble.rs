@@ -49,6 +49,7 @@ impl Scheduler {
             self.host.pause_until = Some(Instant::now() + self.pause(more));
         }
         work.tries += 1;
+        work.redirected = None;
         let pause = self.pause(work.tries);
         let asked = until.map_or(Duration::ZERO, |until| self.shop.clock.until_limit(until));
         work.not_before = self.real_after(pause.max(asked));
@@ -74,7 +75,7 @@ impl Scheduler {
         self.lanes.put(work, Place::Front, now);
     }
 
-    fn real_after(&self, pause: Duration) -> RealTime {
+    pub(crate) fn real_after(&self, pause: Duration) -> RealTime {
         let pause_us = i64::try_from(pause.as_micros()).unwrap_or(i64::MAX);
         self.shop.clock.real().plus_us(pause_us)
     }

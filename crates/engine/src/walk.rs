@@ -46,11 +46,31 @@ pub(crate) fn next_step(
     let steps = robot
         .steps
         .iter()
-        .filter(|step| !missed.contains(&step.query));
+        .filter(|step| !step.queries().any(|query| missed.contains(query)));
     steps.into_iter().find_map(|step| {
+        let is_done = |name: &Name| {
+            let mut cursors = task.cursors.iter().filter(|it| it.query == *name);
+            let is_known = |digest: &Name| {
+                let query = network.query(name);
+                query.is_some_and(|query| query.paging_digest == *digest)
+            };
+            cursors.any(|it| {
+                it.state == CursorState::Complete && it.walk >= walk && is_known(&it.digest)
+            })
+        };
+        if step.or.iter().any(is_done) {
+            return None;
+        }
         let query = network.query(&step.query)?;
         step_of(query, &task.cursors, walk)
     })
+}
+
+/// How many pages a walk that begins will have, as far as the last one tells.
+pub(crate) fn pages_expected(query: &Query, task: &TaskRecord) -> u64 {
+    let known = task.cursors.iter().find(|it| it.query == query.name);
+    let last = known.filter(|it| it.state == CursorState::Complete);
+    last.map_or(1, |cursor| u64::from(cursor.pages))
 }
 
 fn step_of(query: &Query, cursors: &[Cursor], walk: u32) -> Option<Step> {
@@ -368,6 +388,41 @@ mod tests {
                 walk_back(&network, "statuses", 1, cursors, history, |_| (None, None));
             assert_eq!(asked, [StepPage::Since("2000".into())]);
         }
+    }
+
+    #[test]
+    fn a_step_that_was_taken_another_way_is_not_taken_again() {
+        let network = network();
+        let robot = network.robot("profiles").expect("a robot");
+        let step = next_step(&network, robot, &task(0, Vec::new()), &[]).expect("a step");
+        assert_eq!(&*step.query, "profiles");
+        let other = network.query("profile").expect("a query");
+        let by_other = Step {
+            query: other.name.clone(),
+            ..step
+        };
+        let end = PageEnd::default();
+        let (cursor, _) = advance(other, Key(1), &by_other, end, History::All, WorldTime(5));
+        let once = task(0, vec![cursor.clone()]);
+        assert_eq!(next_step(&network, robot, &once, &[]), None);
+        assert!(next_step(&network, robot, &task(1, vec![cursor]), &[]).is_some());
+        let missed = [other.name.clone()];
+        let missing = next_step(&network, robot, &task(0, Vec::new()), &missed);
+        assert_eq!(missing, None);
+    }
+
+    #[test]
+    fn a_walk_is_taken_to_be_as_long_as_the_last_one() {
+        let network = network();
+        let query = network.query("timeline").expect("a query");
+        assert_eq!(pages_expected(query, &task(0, Vec::new())), 1);
+        let pages = |place: Option<u64>| match place {
+            None => (Some(30), Some(99)),
+            Some(30) => (Some(20), None),
+            _ => (None, None),
+        };
+        let (_, _, cursors) = walk(&network, "statuses", 0, Vec::new(), pages);
+        assert_eq!(pages_expected(query, &task(1, cursors)), 3);
     }
 
     #[test]

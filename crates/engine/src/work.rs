@@ -4,10 +4,11 @@ use crate::credential::CredentialId;
 use crate::lanes::QueueId;
 use crate::permits::Charge;
 use crate::walk::Step;
-use kittiwake_model::{Key, Name, RealTime, WorldTime};
+use kittiwake_model::{Key, Name, OutcomeCode, RealTime, WorldTime};
 use kittiwake_network::RequestPlan;
 use kittiwake_store::TaskRecord;
 use std::sync::Arc;
+use url::Url;
 
 /// How many times one lease may be tried before it goes back to the frontier.
 pub(crate) const TRIES_MAX: u32 = 3;
@@ -28,6 +29,10 @@ pub(crate) struct Work {
     pub call: Call,
     /// Who asks; decided when the call is granted.
     pub credential: Option<CredentialId>,
+    /// Where the call was led, if it has to go on from there.
+    pub redirected: Option<Redirected>,
+    /// The call as it is made by the first of several ways, while it is made by another.
+    pub instead: Option<Box<Call>>,
     pub tries: u32,
     /// How often these tasks came back to the frontier before.
     pub returns: u32,
@@ -39,6 +44,16 @@ pub(crate) struct Work {
     pub missed: Vec<Name>,
     /// Microseconds that choosing this work took.
     pub rank_us: u32,
+}
+
+/// A call that was led elsewhere.
+#[derive(Debug, Clone)]
+pub(crate) struct Redirected {
+    pub url: Url,
+    /// How often it was led on.
+    pub hops: usize,
+    /// What it comes to if this leads nowhere.
+    pub led_astray: OutcomeCode,
 }
 
 /// A call, ready to be sent.
@@ -72,6 +87,31 @@ pub(crate) enum Purpose {
 }
 
 impl Work {
+    /// Some of its tasks, with a call of their own.
+    pub(crate) fn part(&self, tasks: Vec<TaskRecord>, call: Call) -> Self {
+        Self {
+            lane: self.lane.clone(),
+            robot: self.robot.clone(),
+            queue: self.queue,
+            tasks,
+            call,
+            credential: None,
+            redirected: None,
+            instead: None,
+            posts: Vec::new(),
+            missed: self.missed.clone(),
+            ..*self
+        }
+    }
+
+    /// Begins anew: by the first way, at the first address.
+    pub(crate) fn reset(&mut self) {
+        self.redirected = None;
+        if let Some(call) = self.instead.take() {
+            self.call = *call;
+        }
+    }
+
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> + '_ {
         self.tasks.iter().map(|task| task.row.subject)
     }

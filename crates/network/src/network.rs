@@ -134,6 +134,8 @@ pub(crate) enum BatchStyle {
 pub(crate) struct PageRule {
     pub(crate) size_parameter: Option<String>,
     pub(crate) size: u32,
+    /// Whether a cursor is good for as long as one likes.
+    pub(crate) is_durable: bool,
 }
 
 /// How a walk begins at a mark and goes on towards the present.
@@ -225,8 +227,30 @@ pub struct Robot {
 #[derive(Debug, Clone)]
 pub struct Step {
     pub query: Name,
+    /// Queries that tell the same, the cheapest for each subject first; none is cheaper than
+    /// `query`.
+    pub or: Vec<Name>,
     /// The direction of follow relations that it walks; a crawl may leave one out.
     pub list: Option<List>,
+}
+
+impl Step {
+    /// Every query that can do it.
+    pub fn queries(&self) -> impl Iterator<Item = &Name> {
+        std::iter::once(&self.query).chain(&self.or)
+    }
+}
+
+impl Query {
+    /// Items on one page; 1 where there are no pages.
+    pub fn page_size(&self) -> u32 {
+        self.page.as_ref().map_or(1, |page| page.size)
+    }
+
+    /// Whether a walk can be left and gone on with at any later time.
+    pub fn is_durable(&self) -> bool {
+        self.page.as_ref().is_none_or(|page| page.is_durable)
+    }
 }
 
 /// Why a host cannot be used.
@@ -362,10 +386,8 @@ impl Network {
         let mut scopes: Vec<String> = Vec::new();
         let chosen = self.robots.iter().filter(|it| robots.contains(&it.name));
         for robot in chosen {
-            let steps = robot
-                .steps
-                .iter()
-                .filter_map(|step| self.query(&step.query));
+            let steps = robot.steps.iter().flat_map(Step::queries);
+            let steps = steps.filter_map(|name| self.query(name));
             for query in steps.chain(self.resolve_query(&robot.kind)) {
                 let scope = query.scope.iter().filter(|_| query.auth != AuthNeed::None);
                 scopes.extend(scope.cloned());
@@ -379,7 +401,8 @@ impl Network {
     /// Whether a robot sends a credential, where there is one.
     pub fn sends_credential(&self, robot: &str) -> bool {
         let steps = self.robot(robot).into_iter().flat_map(|it| &it.steps);
-        let mut queries = steps.filter_map(|step| self.query(&step.query));
+        let names = steps.flat_map(Step::queries);
+        let mut queries = names.filter_map(|name| self.query(name));
         queries.any(|query| query.auth != AuthNeed::None)
     }
 

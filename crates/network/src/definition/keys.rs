@@ -116,7 +116,7 @@ pub(super) const QUERY: &[&str] = &[
     "source",
 ];
 pub(super) const BATCH: &[&str] = &["parameter", "style", "alias", "max"];
-pub(super) const PAGE: &[&str] = &["style", "size_parameter", "size", "order"];
+pub(super) const PAGE: &[&str] = &["style", "size_parameter", "size", "order", "durable"];
 pub(super) const INCREMENTAL: &[&str] = &["parameter", "alias", "short_page_ends"];
 pub(super) const SELECT: &[&str] = &["at", "as", "shape", "is_subject", "link"];
 pub(super) const SELECT_LINK: &[&str] = &["kind", "from", "to", "table"];
@@ -134,7 +134,7 @@ pub(super) const ROBOT: &[&str] = &[
     "repost_steps",
     "brings",
 ];
-pub(super) const STEP: &[&str] = &["query", "follow"];
+pub(super) const STEP: &[&str] = &["query", "or", "follow"];
 pub(super) const SEED: &[&str] = &["pattern", "type", "alias", "value"];
 pub(super) const ERROR: &[&str] = &["status", "match", "outcome", "reason", "subject", "query"];
 

@@ -245,6 +245,7 @@ fn read_page(section: &Section<'_, '_>) -> Option<PageRule> {
     Some(PageRule {
         size_parameter,
         size: size?,
+        is_durable: section.boolean("durable").unwrap_or(true),
     })
 }
 

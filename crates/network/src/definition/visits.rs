@@ -184,12 +184,46 @@ fn read_steps(section: &Section<'_, '_>, queries: &[Query], kind: Option<&str>) 
                 "use a query whose `subject` is the robot's",
             );
         }
-        steps.push(Step {
-            query: query.name.clone(),
+        let mut ways = vec![query];
+        ways.extend(read_others(&step, query, queries));
+        // Whatever serves the most subjects with one call comes first.
+        ways.sort_by_key(|query| std::cmp::Reverse(query.batch_max));
+        let mut names = ways.into_iter().map(|query| query.name.clone());
+        steps.extend(names.next().map(|query| Step {
+            query,
+            or: names.collect(),
             list,
-        });
+        }));
     }
     steps
+}
+
+/// Further queries that tell the same as the step's own.
+fn read_others<'q>(step: &Section<'_, '_>, query: &Query, queries: &'q [Query]) -> Vec<&'q Query> {
+    let mut others: Vec<&Query> = Vec::new();
+    for text in step.texts("or").unwrap_or_default() {
+        let Some(other) = find_query(step, &text, queries) else {
+            continue;
+        };
+        if other.kind != query.kind {
+            let message = format!(
+                "the query `{}` is asked about a `{}`",
+                other.name, other.kind
+            );
+            let help = "use queries about the same subject";
+            step.report(&text.span, message, help);
+        } else if other.page.is_some() || query.page.is_some() {
+            let message = "a list of many pages is walked by one query";
+            let help = "leave out `or`, or use queries without `page`";
+            step.report(&text.span, message, help);
+        } else if other.name == query.name || others.iter().any(|it| it.name == other.name) {
+            let message = format!("the query `{}` is named twice", other.name);
+            step.report(&text.span, message, "name each query once");
+        } else {
+            others.push(other);
+        }
+    }
+    others
 }
 
 fn find_query<'q>(

@@ -501,6 +501,31 @@ fn every_mistake_is_named_with_its_place_and_a_remedy() {
     }
 }
 
+#[test]
+fn other_ways_of_a_step_and_pooling_are_checked() {
+    let steps = "steps = [{ query = \"lookup\" }]\n";
+    let or = |or: &str| format!("steps = [{{ query = \"lookup\", or = [{or}] }}]\n");
+    let queries = "[queries.lookup]\n";
+    let pooling = format!("[auth]\npooling = \"sometimes\"\n\n{queries}");
+    for (good, bad, expected) in [
+        (steps, or("\"lookup\""), "the query `lookup` is named twice"),
+        (steps, or("\"look_up\""), "did you mean `lookup`?"),
+        (queries, pooling, "`pooling` cannot be `sometimes`"),
+    ] {
+        let found = problems(&SOUND.replacen(good, &bad, 1));
+        assert!(found.contains(expected), "{bad}\n  found: {found}");
+    }
+    let path = "path = \"/users/{canonical}/posts\"\n";
+    let with_page = format!("{path}page = {{ style = \"link\", size = 40 }}\n");
+    let walked = with(POSTS).replacen(path, &with_page, 1);
+    let walked = walked.replacen(steps, &or("\"posts\""), 1);
+    let found = problems(&walked);
+    assert!(
+        found.contains("walked by one query"),
+        "{walked}\n  found: {found}"
+    );
+}
+
 /// The small definition with one more type, query and robot.
 fn with(more: &str) -> String {
     format!("{SOUND}\n{more}")
