@@ -586,6 +586,7 @@ impl Scheduler {
             End::Stopped => "stopped".to_owned(),
             End::Time => "time".to_owned(),
             End::Calls => "calls".to_owned(),
+            End::Spend(cap) => format!("spend: {cap}"),
             End::HostDown(why) => format!("host down: {why}"),
             End::AuthExpired(why) => format!("auth expired: {why}"),
         };

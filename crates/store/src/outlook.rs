@@ -1,6 +1,6 @@
 //! What a crawl still has before it, as far as the store can tell: what `plan` reckons with.
 
-use kittiwake_model::{Identity, Key, Name, WorldTime};
+use kittiwake_model::{Identity, Key, List, Name, WorldTime};
 use std::collections::BTreeMap;
 
 /// What is asked about the work ahead. Everything that is read for it is bounded.
@@ -10,8 +10,8 @@ pub struct OutlookQuestion {
     pub depth_max: u32,
     /// How many subjects are told one by one.
     pub prospects_max: usize,
-    /// The lane of the robot that walks follow relations, if one does.
-    pub relations_lane: Option<Name>,
+    /// The queries that walk follow relations, and in which direction.
+    pub lists: Vec<(Name, List)>,
     pub posts: Vec<PostsQuestion>,
 }
 
@@ -36,7 +36,7 @@ pub struct Outlook {
     pub depths: BTreeMap<u32, u64>,
     /// Subjects within reach, in the order of their keys, up to the number that was asked for.
     pub prospects: Vec<Prospect>,
-    /// Relations between those whose lists were walked and those who are known only from them.
+    /// Relations on lists that were walked, of people whose own lists were not.
     pub leading_out: u64,
     pub posts: Vec<PostsOutlook>,
 }

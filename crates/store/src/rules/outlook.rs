@@ -7,7 +7,7 @@ use crate::database::Database;
 use crate::outlook::{
     Outlook, OutlookQuestion, PostsOutlook, PostsQuestion, Prospect, ProspectVisit, ProspectWalk,
 };
-use kittiwake_model::{ColumnKind, Key, Name, Table, WorldTime};
+use kittiwake_model::{ColumnKind, Key, List, Name, Table, WorldTime};
 use std::collections::HashMap;
 
 /// Subjects that are read at once.
@@ -31,8 +31,8 @@ pub(crate) fn outlook(
         },
     )?;
     outlook.prospects = prospects(database, question)?;
-    if let Some(lane) = &question.relations_lane {
-        outlook.leading_out = leading_out(database, lane)?;
+    for (query, list) in &question.lists {
+        outlook.leading_out += leading_out(database, question, query, *list)?;
     }
     for posts in &question.posts {
         let told = posts_of(database, posts, question.depth_max)?;
@@ -173,21 +173,33 @@ fn read_walks(
     })
 }
 
-/// Relations of those whose lists were walked to those whose lists were not.
-fn leading_out(database: &dyn Database, lane: &str) -> Result<u64, StoreError> {
-    let mut counted = 0;
-    for (near, far) in [("source", "target"), ("target", "source")] {
-        let sql = format!(
-            "SELECT count(*) FROM (
-               SELECT 1 FROM frontier AS f
-                 JOIN user_relations AS r ON r.{near} = f.subject
-                 LEFT JOIN frontier AS g ON g.subject = r.{far} AND g.robot = f.robot
-               WHERE f.lane = ?1 AND f.visited_us IS NOT NULL AND g.visited_us IS NULL
-               LIMIT ?2) AS counted"
-        );
-        counted += database.only(&*sql, cells![lane, COUNTED_MAX], |row| number(row, 0))?;
-    }
-    Ok(counted)
+/// Relations on the lists that a query has walked, of people none of whose lists were walked.
+/// Whoever is within reach was found by somebody nearer.
+fn leading_out(
+    database: &dyn Database,
+    question: &OutlookQuestion,
+    query: &str,
+    list: List,
+) -> Result<u64, StoreError> {
+    let (near, far) = match list {
+        List::Following => ("source", "target"),
+        List::Followers => ("target", "source"),
+    };
+    // Two places, whether there are two lists or one.
+    let first = question.lists.first().map_or(query, |(query, _)| query);
+    let last = question.lists.last().map_or(query, |(query, _)| query);
+    let sql = format!(
+        "SELECT count(*) FROM (
+           SELECT 1 FROM subjects AS s
+             JOIN cursors AS c ON c.subject = s.key AND c.query = ?1
+             JOIN user_relations AS r ON r.{near} = s.key
+           WHERE s.depth < ?2 AND NOT EXISTS (
+             SELECT 1 FROM cursors AS w WHERE w.subject = r.{far} AND w.query IN (?3, ?4))
+           LIMIT ?5) AS counted"
+    );
+    let depth_max = i64::from(question.depth_max);
+    let cells = cells![query, depth_max, first, last, COUNTED_MAX];
+    database.only(&*sql, cells, |row| number(row, 0))
 }
 
 /// The known posts of those within reach who did not opt out.

@@ -7,8 +7,8 @@ use crate::database::{Database, Reader};
 use crate::export::{ExportError, Exported, RowSink, Selection};
 use crate::suite::TextRows;
 use crate::{
-    Detail, Due, DueQuestion, Methods, Outlook, OutlookQuestion, StoreError, StoreErrorKind, Summary,
-    TaskRecord,
+    Detail, Due, DueQuestion, Methods, Outlook, OutlookQuestion, StoreError, StoreErrorKind,
+    Summary, TaskRecord,
 };
 use kittiwake_model::{Commit, CommitReport, Control, Identity, Key, Name, RunRecord};
 use std::thread::JoinHandle;
