@@ -3,10 +3,13 @@
 //! What a call may cost at most is set aside before it is sent; what it did not cost is free again
 //! when it is answered. So a cap holds whatever is under way, and however answers come in.
 
+use crate::exchange::Shop;
 use crate::settings::End;
+use crate::work::Call;
 use kittiwake_model::{Cost, MONEY_SCALE, Name, Unit};
 use kittiwake_network::Network;
 use std::fmt;
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// The most that a run may spend.
@@ -166,6 +169,34 @@ fn paid(network: &Network, costs: &[Cost], currency: &str, amount: impl Fn(&Cost
     };
     let amounts = costs.iter().filter(is_paid).map(amount);
     amounts.fold(0, u64::saturating_add)
+}
+
+impl Shop {
+    /// Sets aside for a call; `false` if a cap does not allow it.
+    pub(crate) fn set_aside(&self, call: &Call) -> bool {
+        let network = &self.settings.network;
+        self.caps()
+            .reserve(network, &call.plan.costs, Instant::now())
+    }
+
+    pub(crate) fn give_back(&self, call: &Call) {
+        self.caps()
+            .give_back(&self.settings.network, &call.plan.costs);
+    }
+
+    pub(crate) fn settle_caps(&self, call: &Call, items: Option<u64>) {
+        self.caps()
+            .settle(&self.settings.network, &call.plan.costs, items);
+    }
+
+    pub(crate) fn cap_reached(&self) -> Option<End> {
+        self.caps().reached()
+    }
+
+    /// Nothing in here can panic half way, so what another thread left is whole.
+    fn caps(&self) -> MutexGuard<'_, Caps> {
+        self.caps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! One call from send to commit.
 
+use crate::caps::Caps;
 use crate::crashpoint::CrashPoint;
 use crate::credential::{Held, Refusal, Standing, redact, redact_raw};
 use crate::permits::{Answered, Permit, Purse, Taken};
@@ -21,6 +22,7 @@ use kittiwake_model::{
 use kittiwake_network::{Answer, LimitReport, Query, Reading};
 use kittiwake_store::Store;
 use std::sync::Arc;
+use std::sync::Mutex as PlainMutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use tokio::sync::{Mutex, Notify};
@@ -71,6 +73,7 @@ pub(crate) struct Shop {
     pub crash: CrashHook,
     pub node: String,
     pub purse: Mutex<Purse>,
+    pub caps: PlainMutex<Caps>,
     pub expansion: Arc<Expansion>,
     pub shared: Mutex<Shared>,
     pub wire: Wire,
@@ -211,7 +214,12 @@ impl Shop {
         if !settings.rounds.end() {
             purse.go_on_for_ever();
         }
+        let until = settings
+            .time_max
+            .and_then(|time| Instant::now().checked_add(time));
+        let caps = Caps::new(settings.calls_max, settings.spend_max.clone(), until);
         Self {
+            caps: PlainMutex::new(caps),
             settings,
             store: parts.store,
             fetcher: parts.fetcher,
@@ -276,6 +284,7 @@ impl Shop {
                 date,
             };
             self.purse.lock().await.settle(permit, said).await?;
+            self.settle_caps(&work.call, items);
             let heard = |reading, status, bytes| Heard {
                 reading,
                 status,
@@ -355,9 +364,15 @@ impl Shop {
             });
             url = target;
             led_astray = led_astray_by(status);
+            if !self.set_aside(&work.call) {
+                return Ok(Hearing::NoPermit(self.clock.limit()));
+            }
             match self.purse.lock().await.take(&work.call.charges).await? {
                 Taken::Permit(next) => permit = next,
-                Taken::Wait { until, .. } => return Ok(Hearing::NoPermit(until)),
+                Taken::Wait { until, .. } => {
+                    self.give_back(&work.call);
+                    return Ok(Hearing::NoPermit(until));
+                }
             }
         }
     }

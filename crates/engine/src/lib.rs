@@ -5,7 +5,6 @@
 //! Does not know: SQL, sockets, the definition format, the terminal or the environment; those are
 //! behind `store`, `fetch`, `network` and the program that calls this crate.
 
-#[allow(dead_code, reason = "nobody asks them yet")]
 mod caps;
 mod clock;
 mod control;

@@ -127,8 +127,8 @@ impl Scheduler {
         {
             return Some(End::Time);
         }
-        if settings.calls_max.is_some_and(|limit| self.calls >= limit) {
-            return Some(End::Calls);
+        if let Some(end) = self.shop.cap_reached() {
+            return Some(end);
         }
         let filings = &self.shop.expansion.robots;
         let running = || {
@@ -255,14 +255,6 @@ impl Scheduler {
         if !self.has_room() || self.host.is_paused() {
             return Ok(None);
         }
-        let calls_left = self
-            .shop
-            .settings
-            .calls_max
-            .map(|limit| limit.saturating_sub(self.calls));
-        if calls_left.is_some_and(|left| left <= self.in_flight.len() as u64) {
-            return Ok(None);
-        }
         let shop = Arc::clone(&self.shop);
         let mut purse = shop.purse.lock().await;
         let now = shop.clock.real();
@@ -283,12 +275,16 @@ impl Scheduler {
                 }
                 let wait = match purse.shut(&work.call.charges) {
                     Some(wait) => wait,
+                    None if !shop.set_aside(&work.call) => continue,
                     None => match purse.take(&work.call.charges).await? {
                         Taken::Permit(permit) => {
                             self.served = Some(lane);
                             return Ok(queue.remove(place - 1).map(|work| (work, permit)));
                         }
-                        Taken::Wait { until, budget } => (until, budget),
+                        Taken::Wait { until, budget } => {
+                            shop.give_back(&work.call);
+                            (until, budget)
+                        }
                     },
                 };
                 shut = shut.into_iter().chain([wait]).min();
