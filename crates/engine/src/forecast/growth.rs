@@ -62,7 +62,7 @@ pub(super) fn reckon(known: &Known, case: Case) -> Reckoning {
 }
 
 fn most_posts(known: &Known) -> f64 {
-    let told = known.posts.iter().filter(|_| known.are_posts_known);
+    let told = known.posts.iter().filter(|_| known.are_posts_kept);
     let posts = told.map(|told| told.posts);
     posts.max().unwrap_or(0) as f64
 }
@@ -147,7 +147,7 @@ impl Known {
             };
             let told = self.posts.iter().find(|told| told.robot == robot.name);
             let (due, due_pages) = told
-                .filter(|_| is_first && self.are_posts_known)
+                .filter(|_| is_first && self.are_posts_kept)
                 .map_or((0.0, 0.0), |it| (it.due as f64, it.due_pages as f64));
             let asked = if robot.begins_visited {
                 0.0

@@ -167,7 +167,7 @@ struct Known {
     leading_out: u64,
     posts: Vec<PostsOutlook>,
     /// Whether posts that are known are not going to be found again.
-    are_posts_known: bool,
+    are_posts_kept: bool,
 }
 
 /// How long lists are: at least, likely, at most.

@@ -231,7 +231,7 @@ impl Reader<'_> {
             },
             leading_out: outlook.leading_out,
             posts: outlook.posts,
-            are_posts_known: !self.is_sample,
+            are_posts_kept: !self.is_sample,
             robots,
         })
     }

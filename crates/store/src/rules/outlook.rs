@@ -187,7 +187,7 @@ fn leading_out(
     };
     // Two places, whether there are two lists or one.
     let first = question.lists.first().map_or(query, |(query, _)| query);
-    let last = question.lists.last().map_or(query, |(query, _)| query);
+    let second = question.lists.last().map_or(query, |(query, _)| query);
     let sql = format!(
         "SELECT count(*) FROM (
            SELECT 1 FROM subjects AS s
@@ -198,7 +198,7 @@ fn leading_out(
            LIMIT ?5) AS counted"
     );
     let depth_max = i64::from(question.depth_max);
-    let cells = cells![query, depth_max, first, last, COUNTED_MAX];
+    let cells = cells![query, depth_max, first, second, COUNTED_MAX];
     database.only(&*sql, cells, |row| number(row, 0))
 }
 
