@@ -8,6 +8,7 @@ mod export;
 mod login;
 mod man;
 mod parse;
+mod plan;
 mod simulate;
 
 pub(crate) use completions::CompletionsArguments;
@@ -18,11 +19,12 @@ pub(crate) use export::{ExportArguments, ImportArguments, TableChoice};
 pub(crate) use login::{AuthCommand, AuthTestArguments, LoginArguments, VaultArguments};
 pub(crate) use man::ManArguments;
 pub(crate) use parse::{Refused, command, parse};
+pub(crate) use plan::PlanArguments;
 pub(crate) use simulate::{ObjectiveChoice, SimulateArguments};
 
-use crate::{duration, history};
+use crate::{duration, history, money};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use kittiwake_engine::History;
+use kittiwake_engine::{History, SpendCap};
 use kittiwake_store::Location;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -52,6 +54,8 @@ Try it without keys or services: kittiwake demo";
 pub(crate) enum Command {
     /// Crawl a network into a file, or go on with a crawl.
     Crawl(Box<CrawlArguments>),
+    /// Tell how many calls a crawl will make, how long it takes and what it costs.
+    Plan(Box<PlanArguments>),
     /// Show what a crawl file holds and how far the crawl is.
     Status(StatusArguments),
     /// Let a running crawl, or one of its robots, send nothing more until it is resumed.
@@ -101,7 +105,7 @@ pub(crate) enum Command {
 Examples:
   kittiwake crawl mastodon@mastodon.example alice --into alice.db --contact me@example.org
   kittiwake crawl mastodon@mastodon.example - --into all.db --depth 1 --until-idle < seeds.txt
-  kittiwake crawl mastodon@mastodon.example '#birds' search:gulls --into birds.db --calls 200
+  kittiwake crawl mastodon@mastodon.example '#birds' search:gulls --into birds.db --max-calls 200
   kittiwake crawl mastodon --host http://127.0.0.1:3000 id:42 --into test.db --limits off
 
 The same command resumes. Seeds may be added and --depth may grow.
@@ -171,13 +175,17 @@ pub(crate) struct CrawlArguments {
     #[arg(long, value_name = "URL", value_hint = ValueHint::AnyPath, hide_default_value = true)]
     pub budgets: Option<Location>,
 
-    /// Stop after this time, for example 10m.
-    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
+    /// Send nothing after this time, for example 10m.
+    #[arg(long = "max-time", alias = "for", value_name = "TIME", value_parser = duration::parse)]
     pub time: Option<Duration>,
 
-    /// Stop after this many calls.
-    #[arg(long, value_name = "N")]
+    /// Send no more than this many calls.
+    #[arg(long = "max-calls", alias = "calls", value_name = "N")]
     pub calls: Option<u64>,
+
+    /// Spend no more than this, for example 20USD, on a network that has prices.
+    #[arg(long = "max-spend", value_name = "AMOUNT", value_parser = money::parse)]
+    pub spend: Option<SpendCap>,
 
     /// Stop when every subject has been visited, instead of visiting them again.
     #[arg(long)]

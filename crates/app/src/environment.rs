@@ -186,6 +186,11 @@ pub(crate) fn cache_folder() -> Option<PathBuf> {
     folder("XDG_CACHE_HOME", ".cache")
 }
 
+/// A path of this process alone for what is thrown away.
+pub(crate) fn temporary_path(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("kittiwake-{}-{name}", std::process::id()))
+}
+
 /// The ledger of grants, one per user of the machine.
 pub(crate) fn ledger_path() -> Result<PathBuf, Failure> {
     Ok(state_folder()?.join("budgets.db"))

@@ -20,6 +20,8 @@ mod location;
 mod login;
 mod machine;
 mod methods;
+mod money;
+mod outlook;
 mod place;
 mod progress;
 mod robots;

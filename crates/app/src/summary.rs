@@ -120,8 +120,12 @@ pub(crate) fn ending(report: &CrawlReport, seconds: f64) -> String {
         End::Idle if report.given_up > 0 => "nothing is left to visit in this run".to_owned(),
         End::Idle => "every subject has been visited".to_owned(),
         End::Interrupted | End::Stopped => "stopped as asked; the same command goes on".to_owned(),
-        End::Time => "the time is over; the same command goes on".to_owned(),
-        End::Calls => "the calls are used up; the same command goes on".to_owned(),
+        End::Time => "the time of --max-time is over; the same command goes on".to_owned(),
+        End::Calls => "the calls of --max-calls are used up; the same command goes on".to_owned(),
+        End::Spend(cap) => format!(
+            "another call could cost more than is left of --max-spend {cap}; the same command goes on \
+             and spends up to that much again"
+        ),
         End::HostDown(why) => {
             format!("the host cannot be reached ({why}); the same command goes on")
         }

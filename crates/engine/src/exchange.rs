@@ -1,5 +1,6 @@
 //! One call from send to commit.
 
+use crate::caps::Caps;
 use crate::crashpoint::CrashPoint;
 use crate::credential::{Held, Refusal, Standing, redact, redact_raw};
 use crate::permits::{Answered, Charge, Permit, Purse, Taken};
@@ -20,6 +21,7 @@ use kittiwake_model::{
 };
 use kittiwake_network::{Answer, Bearing, LimitReport, Query, Reading};
 use kittiwake_store::Store;
+use std::sync::Mutex as PlainMutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -83,6 +85,7 @@ pub(crate) struct Shop {
     pub crash: CrashHook,
     pub node: String,
     pub purse: Mutex<Purse>,
+    pub caps: PlainMutex<Caps>,
     pub expansion: Arc<Expansion>,
     pub shared: Mutex<Shared>,
     pub wire: Wire,
@@ -273,8 +276,13 @@ impl Shop {
             purse.go_on_for_ever();
         }
         let standings = settings.credentials.iter().map(|_| Standing::default());
+        let until = settings
+            .time_max
+            .and_then(|time| Instant::now().checked_add(time));
+        let caps = Caps::new(settings.calls_max, settings.spend_max.clone(), until);
         Self {
             standings: standings.collect(),
+            caps: PlainMutex::new(caps),
             settings,
             store: parts.store,
             fetcher: parts.fetcher,
@@ -335,9 +343,15 @@ impl Shop {
                 hops: at.hops + 1,
                 led_astray: led_astray_by(hop.status.unwrap_or_default()),
             };
+            if !self.set_aside(&work.call) {
+                return Ok(Hearing::NoPermit(self.clock.limit(), at));
+            }
             match self.purse.lock().await.take(&work.call.charges).await? {
                 Taken::Permit(next) => permit = next,
-                Taken::Wait { until, .. } => return Ok(Hearing::NoPermit(until, at)),
+                Taken::Wait { until, .. } => {
+                    self.give_back(&work.call);
+                    return Ok(Hearing::NoPermit(until, at));
+                }
             }
         }
     }
@@ -414,6 +428,7 @@ impl Shop {
             bearing: told.bearing,
         };
         self.purse.lock().await.settle(permit, said).await?;
+        self.settle_caps(&work.call, told.items);
         let heard = |reading, response: Option<&Response>| Heard {
             reading,
             status: response.map(|response| response.status),

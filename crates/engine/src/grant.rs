@@ -65,8 +65,20 @@ impl Scheduler {
             let (until, budget) = if let Some(wait) = purse.shut(&charges) {
                 wait
             } else {
+                let first = self.lanes.first(lane).map(|work| &work.call);
+                let Some(call) = other.as_ref().or(first) else {
+                    continue;
+                };
+                // What a cap does not allow is not asked for; whether it is reached is seen when
+                // what is under way is answered.
+                if !shop.set_aside(call) {
+                    return Ok(None);
+                }
                 let asked = Instant::now();
                 let taken = purse.take(&charges).await?;
+                if let Taken::Wait { .. } = taken {
+                    shop.give_back(call);
+                }
                 asking += asked.elapsed();
                 match taken {
                     Taken::Wait { until, budget } => (until, budget),
@@ -147,11 +159,7 @@ impl Scheduler {
 
     /// Whether one more call may be under way, as far as limits are no matter.
     fn may_send(&self) -> bool {
-        let calls_max = self.shop.settings.calls_max;
-        let calls_left = calls_max.map(|limit| limit.saturating_sub(self.calls));
-        self.has_room()
-            && !self.host.is_paused()
-            && calls_left.is_none_or(|left| left > self.in_flight.len() as u64)
+        self.has_room() && !self.host.is_paused()
     }
 
     /// Whether the host may be busy with one more call.

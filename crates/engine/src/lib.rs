@@ -5,6 +5,7 @@
 //! Does not know: SQL, sockets, the definition format, the terminal or the environment; those are
 //! behind `store`, `fetch`, `network` and the program that calls this crate.
 
+mod caps;
 mod clock;
 mod control;
 mod crashpoint;
@@ -12,6 +13,7 @@ pub mod crawl;
 mod credential;
 mod error;
 mod exchange;
+pub mod forecast;
 mod grant;
 mod lanes;
 mod open;
@@ -28,11 +30,13 @@ mod trouble;
 mod walk;
 mod work;
 
+pub use caps::SpendCap;
 pub use clock::Clock;
 pub use crashpoint::{CrashHook, CrashPoint};
 pub use crawl::crawl;
 pub use credential::{Credential, FixedKeeper, Held, Keeper, Keeping, bearer_secrets};
 pub use error::{EngineError, EngineErrorKind};
+pub use forecast::{Basis, Estimate, Forecast, forecast};
 pub use permits::{BudgetSpent, Pace};
 pub use probe::{Probe, ProbeAnswer, probe};
 pub use progress::{BudgetProgress, Progress, RobotProgress, Snapshot};

@@ -7,7 +7,7 @@ use crate::settings::{CrawlSettings, Parts, Rounds};
 use kittiwake_model::{
     Commit, Discovery, Expansion, Reference, RobotFiling, Role, RunRecord, RunUpdate, WorldTime,
 };
-use kittiwake_store::DueQuestion;
+use kittiwake_store::{DueQuestion, Store};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,11 +28,7 @@ pub(crate) async fn open(
     let last = parts.store.last_run().await?;
     match &last {
         Some((_, record)) => check_same_crawl(&settings, record)?,
-        None if settings.seeds.is_empty() => {
-            return Err(EngineError::Usage(
-                "nothing to begin with; name at least one seed: a handle, a profile address or id:…".into(),
-            ));
-        }
+        None if settings.seeds.is_empty() => return Err(no_seeds()),
         None => {}
     }
     let expansion = expansion_of(&settings)?;
@@ -41,7 +37,13 @@ pub(crate) async fn open(
     let asked_to_stop = parts.stop.clone();
     let shop = Arc::new(Shop::new(settings, parts, expansion));
     shop.recall_host().await?;
-    let round = round_of(&shop, last.as_ref().map(|(_, record)| record)).await?;
+    let place = RoundPlace {
+        store: &*shop.store,
+        settings: &shop.settings,
+        expansion: &shop.expansion,
+        now: shop.clock.world(),
+    };
+    let round = place.round(last.as_ref().map(|(_, record)| record)).await?;
     let run = start_run(&shop, round).await?;
     let over = || {
         let time_max = shop.settings.time_max;
@@ -55,47 +57,65 @@ pub(crate) async fn open(
     Ok(scheduler)
 }
 
-/// When this round began. A round that was not completed goes on; another one begins only when it
-/// is asked for.
-async fn round_of(shop: &Shop, last: Option<&RunRecord>) -> Result<WorldTime, EngineError> {
-    let now = shop.clock.world();
-    let Some(record) = last else {
-        return Ok(now);
-    };
-    let known: serde_json::Value = serde_json::from_str(&record.settings).unwrap_or_default();
-    let round = known["round_us"].as_i64().map_or(now, WorldTime);
-    if shop.settings.rounds != Rounds::Another {
-        return Ok(round);
-    }
-    if had_its_turn(shop, &known).await? {
-        return Ok(now);
-    }
-    for filing in &shop.expansion.robots {
-        let question = DueQuestion {
-            lane: filing.lane.clone(),
-            after: None,
-            not_visited_since: Some(round),
-            limit: 1,
+pub(crate) fn no_seeds() -> EngineError {
+    EngineError::Usage(
+        "nothing to begin with; name at least one seed: a handle, a profile address or id:…".into(),
+    )
+}
+
+/// Where it is looked up which round it is.
+pub(crate) struct RoundPlace<'a> {
+    pub store: &'a dyn Store,
+    pub settings: &'a CrawlSettings,
+    pub expansion: &'a Expansion,
+    pub now: WorldTime,
+}
+
+impl RoundPlace<'_> {
+    /// When this round began. A round that was not completed goes on; another one begins only when
+    /// it is asked for.
+    pub(crate) async fn round(&self, last: Option<&RunRecord>) -> Result<WorldTime, EngineError> {
+        let Some(record) = last else {
+            return Ok(self.now);
         };
-        if !shop.store.due(question).await?.is_empty() {
+        let known: serde_json::Value = serde_json::from_str(&record.settings).unwrap_or_default();
+        let round = known["round_us"].as_i64().map_or(self.now, WorldTime);
+        if self.settings.rounds != Rounds::Another {
             return Ok(round);
         }
+        if self.had_its_turn(&known).await? {
+            return Ok(self.now);
+        }
+        for filing in &self.expansion.robots {
+            let question = DueQuestion {
+                lane: filing.lane.clone(),
+                after: None,
+                not_visited_since: Some(round),
+                limit: 1,
+            };
+            if !self.store.due(question).await?.is_empty() {
+                return Ok(round);
+            }
+        }
+        Ok(self.now)
     }
-    Ok(now)
+
+    /// Whether the last run came to its end with everybody whom this one would visit. Whoever is
+    /// still unvisited failed in spite of all tries, and must not keep the others from another
+    /// round.
+    async fn had_its_turn(&self, known: &serde_json::Value) -> Result<bool, EngineError> {
+        let is_same = known["robots"] == json!(self.settings.robots)
+            && known["depth"] == json!(self.settings.depth);
+        let last = self.store.detail().await?.last_run;
+        let ended = last.and_then(|run| run.end_reason);
+        Ok(is_same && ended.as_deref() == Some(IDLE))
+    }
 }
 
-/// Whether the last run came to its end with everybody whom this one would visit. Whoever is still
-/// unvisited failed in spite of all tries, and must not keep the others from another round.
-async fn had_its_turn(shop: &Shop, known: &serde_json::Value) -> Result<bool, EngineError> {
-    let settings = &shop.settings;
-    let is_same =
-        known["robots"] == json!(settings.robots) && known["depth"] == json!(settings.depth);
-    let last = shop.store.detail().await?.last_run;
-    let ended = last.and_then(|run| run.end_reason);
-    Ok(is_same && ended.as_deref() == Some(IDLE))
-}
-
-fn check_same_crawl(settings: &CrawlSettings, record: &RunRecord) -> Result<(), EngineError> {
+pub(crate) fn check_same_crawl(
+    settings: &CrawlSettings,
+    record: &RunRecord,
+) -> Result<(), EngineError> {
     let other = |what, found: &str, wanted: &str, advice| {
         Err(EngineError::OtherCrawl {
             what,
@@ -148,7 +168,7 @@ fn follow_name(settings: &CrawlSettings) -> &'static str {
     }
 }
 
-fn expansion_of(settings: &CrawlSettings) -> Result<Expansion, EngineError> {
+pub(crate) fn expansion_of(settings: &CrawlSettings) -> Result<Expansion, EngineError> {
     let mut robots = Vec::with_capacity(settings.robots.len());
     let mut brings: BTreeSet<Role> = BTreeSet::new();
     for name in &settings.robots {

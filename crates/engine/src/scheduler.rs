@@ -118,8 +118,8 @@ impl Scheduler {
         {
             return Some(End::Time);
         }
-        if settings.calls_max.is_some_and(|limit| self.calls >= limit) {
-            return Some(End::Calls);
+        if let Some(end) = self.shop.cap_reached() {
+            return Some(end);
         }
         let filings = &self.shop.expansion.robots;
         let running = || {
@@ -467,6 +467,7 @@ impl Scheduler {
             End::Stopped => "stopped".to_owned(),
             End::Time => "time".to_owned(),
             End::Calls => "calls".to_owned(),
+            End::Spend(cap) => format!("spend: {cap}"),
             End::HostDown(why) => format!("host down: {why}"),
             End::AuthExpired(why) => format!("auth expired: {why}"),
             End::ShutOut(why) => format!("shut out: {why}"),

@@ -1,5 +1,6 @@
 //! What a crawl is asked to do, with what, and what it reports.
 
+use crate::caps::SpendCap;
 use crate::credential::Credential;
 use crate::permits::{BudgetSpent, Pace};
 use crate::{Clock, CrashHook, Progress, RobotProgress};
@@ -36,6 +37,7 @@ pub struct CrawlSettings {
     pub include_opted_out: bool,
     pub calls_max: Option<u64>,
     pub time_max: Option<Duration>,
+    pub spend_max: Option<SpendCap>,
     pub concurrency: usize,
     pub limits: Limits,
     /// Who asks; nobody if there is none. Robots for which there is none ask as nobody, too.
@@ -124,6 +126,8 @@ pub enum End {
     Time,
     /// The number of calls that was given is used up.
     Calls,
+    /// What is left of the money that may be spent is less than another call may cost.
+    Spend(String),
     /// The host could not be reached for too long.
     HostDown(String),
     /// The credential is no longer accepted.

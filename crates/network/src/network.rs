@@ -242,11 +242,6 @@ impl Step {
 }
 
 impl Query {
-    /// Items on one page; 1 where there are no pages.
-    pub fn page_size(&self) -> u32 {
-        self.page.as_ref().map_or(1, |page| page.size)
-    }
-
     /// Whether a walk can be left and gone on with at any later time.
     pub fn is_durable(&self) -> bool {
         self.page.as_ref().is_none_or(|page| page.is_durable)

@@ -107,7 +107,7 @@ impl Network {
                 && (condition.any_parameter.is_empty()
                     || condition.any_parameter.iter().any(is_present))
         };
-        let page_size = u64::from(query.page_size());
+        let page_size = query.page_size().map_or(1, u64::from);
         let items_max = page_size.max(ask.subjects.len() as u64);
         let cost = |cost: &QueryCost| Cost {
             budget: self.budgets[cost.budget].name.clone(),

@@ -17,6 +17,7 @@ mod location;
 pub mod merge;
 mod numbers;
 mod observed;
+pub mod outlook;
 pub mod postgres;
 mod record;
 mod rules;
@@ -29,6 +30,7 @@ pub use ledger::{
     Acquired, BudgetUsage, Grant, Ledger, Lesson, Observed, Opened, Part, Settling, Term, Want,
 };
 pub use location::Location;
+pub use outlook::{Outlook, OutlookQuestion};
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 
@@ -84,6 +86,9 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     /// How the crawl stands.
     fn detail(&self) -> StoreFuture<'_, Detail>;
+
+    /// What the crawl has before it, within bounds.
+    fn outlook(&self, question: OutlookQuestion) -> StoreFuture<'_, Outlook>;
 
     /// How the data came about.
     fn methods(&self) -> StoreFuture<'_, Methods>;

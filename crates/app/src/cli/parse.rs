@@ -1,6 +1,7 @@
 //! Reading the command line, over what settings say.
 
 use super::Arguments;
+use super::plan::EXAMPLES;
 use crate::failure::Failure;
 use crate::settings::{self, COMMANDS, Settings};
 use clap::{Command, CommandFactory, FromArgMatches};
@@ -23,7 +24,8 @@ impl From<clap::Error> for Refused {
 
 /// The whole command line as it is defined: for reading, for help, for manuals and completions.
 pub(crate) fn command() -> Command {
-    settings::with_switches(Arguments::command())
+    let command = Arguments::command().mut_subcommand("plan", |plan| plan.after_help(EXAMPLES));
+    settings::with_switches(command)
 }
 
 /// Reads the command line. Settings are looked at only for commands that have some, so that a

@@ -6,11 +6,12 @@ use crate::failure::{Failure, code};
 use crate::place::{Place, parse_base};
 use crate::{console, crash, environment, history, robots, summary};
 use kittiwake_engine::{
-    Clock, CrawlReport, CrawlSettings, Credential, End, Limits, Pace, Parts, Progress, Rounds,
+    Clock, CrashHook, CrawlReport, CrawlSettings, Credential, End, Limits, Pace, Parts, Progress,
+    Rounds,
 };
 use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Request, is_loopback_host};
 use kittiwake_frontier::RoundRobin;
-use kittiwake_model::{ClockSpec, Follow, Name};
+use kittiwake_model::{ClockSpec, Follow, Name, Unit};
 use kittiwake_network::{AuthNeed, Network};
 use kittiwake_store::ledger::Ledger;
 use kittiwake_store::{Location, OpenMode};
@@ -62,21 +63,32 @@ pub(crate) async fn run(
 
 fn exit_code(end: &End) -> u8 {
     match end {
-        End::Idle | End::Time | End::Stopped => 0,
+        End::Idle | End::Stopped => 0,
         End::Interrupted => code::INTERRUPTED,
-        End::Calls | End::HostDown(_) | End::ShutOut(_) => code::CAPPED,
+        End::Time | End::Calls | End::Spend(_) | End::HostDown(_) | End::ShutOut(_) => code::CAPPED,
         End::AuthExpired(_) => code::AUTHENTICATION,
     }
 }
 
-/// Crawls as the arguments say.
-pub(crate) async fn crawl(
+/// A crawl that could begin: what it is to do, and with what.
+#[derive(Clone)]
+pub(crate) struct Ready {
+    pub settings: CrawlSettings,
+    pub fetcher: Fetcher,
+    pub clock: Clock,
+    pub crash: CrashHook,
+    /// Whether the server runs on this machine, and by its time.
+    pub is_own_server: bool,
+}
+
+/// Finds out what the arguments mean. `contact` is what a host's owner is told.
+pub(crate) async fn ready(
     arguments: &CrawlArguments,
+    contact: Option<&str>,
     vault: &VaultArguments,
-    ledger: &Location,
-) -> Result<CrawlReport, Failure> {
+) -> Result<Ready, Failure> {
     let place = Place::find(&arguments.network, arguments.host.as_deref())?;
-    let user_agent = place.user_agent(arguments.contact.as_deref())?;
+    let user_agent = place.user_agent(contact)?;
     let fetcher = Fetcher::new(FetchConfig {
         user_agent,
         per_host_max: usize::from(arguments.concurrency),
@@ -96,38 +108,65 @@ pub(crate) async fn crawl(
     let spec = clock_spec(&fetcher, arguments.clock_from.as_deref()).await?;
     let clock = Clock::new(spec.clone(), environment::real_now);
     let settings = settings(arguments, place, &spec, credentials)?;
-    let own_server = is_loopback_host(&settings.base) && spec.is_real();
-    if own_server && settings.limits != Limits::Off && !arguments.quiet {
+    Ok(Ready {
+        is_own_server: is_loopback_host(&settings.base) && spec.is_real(),
+        settings,
+        fetcher,
+        clock,
+        crash,
+    })
+}
+
+/// Crawls as the arguments say.
+pub(crate) async fn crawl(
+    arguments: &CrawlArguments,
+    vault: &VaultArguments,
+    ledger: &Location,
+) -> Result<CrawlReport, Failure> {
+    let ready = ready(arguments, arguments.contact.as_deref(), vault).await?;
+    let settings = &ready.settings;
+    if ready.is_own_server && settings.limits != Limits::Off && !arguments.quiet {
         console::note(
             "the network's declared limits are kept; for a server of your own that has none, --limits off lifts them",
         );
     }
     if !arguments.quiet {
-        note_locked_robots(&settings);
+        note_locked_robots(settings);
     }
-    let ledger = match settings.limits {
+    let into = environment::with_password(&arguments.into);
+    crawl_into(ready, &into, ledger, arguments.quiet).await
+}
+
+/// Crawls into a place.
+pub(crate) async fn crawl_into(
+    ready: Ready,
+    into: &Location,
+    ledger: &Location,
+    is_quiet: bool,
+) -> Result<CrawlReport, Failure> {
+    let ledger = match ready.settings.limits {
         Limits::Keep { .. } => Some(Ledger::open(ledger)?),
         Limits::Off => None,
     };
-    let store = environment::with_password(&arguments.into).open(OpenMode::Crawl)?;
+    let store = into.open(OpenMode::Crawl)?;
     let progress = Arc::new(Progress::default());
-    let shown = (!arguments.quiet)
-        .then(|| console::ProgressLines::start(Arc::clone(&progress), clock.clone()));
+    let shown = (!is_quiet)
+        .then(|| console::ProgressLines::start(Arc::clone(&progress), ready.clock.clone()));
     let (ask_to_stop, stop) = watch::channel(false);
     let watcher = tokio::spawn(watch_for_stop(ask_to_stop));
     let parts = Parts {
         store: store.into(),
         ledger,
-        fetcher,
-        clock,
+        fetcher: ready.fetcher,
+        clock: ready.clock,
         policy: Arc::new(RoundRobin),
         progress,
-        crash,
+        crash: ready.crash,
         stop,
         jitter_seed: environment::real_now().micros().unsigned_abs(),
         node: environment::node_name(),
     };
-    let report = kittiwake_engine::crawl(settings, parts).await;
+    let report = kittiwake_engine::crawl(ready.settings, parts).await;
     watcher.abort();
     drop(shown);
     Ok(report?)
@@ -227,6 +266,9 @@ fn settings(
             ));
         }
     };
+    if let Some(cap) = &arguments.spend {
+        check_currency(&network, &cap.currency)?;
+    }
     let robots = robots::choose(&network, &arguments.robots, &arguments.without)?;
     if arguments
         .include_opted_out
@@ -258,6 +300,7 @@ fn settings(
             "raw": arguments.raw,
             "calls_max": arguments.calls,
             "seconds_max": arguments.time.map(|time| time.as_secs_f64()),
+            "spend_max": arguments.spend.as_ref().map(ToString::to_string),
         }),
         base,
         host,
@@ -274,6 +317,7 @@ fn settings(
         include_opted_out: arguments.include_opted_out.is_some(),
         calls_max: arguments.calls,
         time_max: arguments.time,
+        spend_max: arguments.spend.clone(),
         concurrency: usize::from(arguments.concurrency),
         limits,
         credentials,
@@ -291,6 +335,32 @@ fn settings(
         keep_raw: arguments.raw,
         network: Arc::new(network),
     })
+}
+
+/// Money can be capped only where it is counted.
+fn check_currency(network: &Network, wanted: &str) -> Result<(), Failure> {
+    let units = network.budgets().iter().map(|budget| &budget.unit);
+    let mut currencies: Vec<&str> = units
+        .filter_map(|unit| match unit {
+            Unit::Money(currency) => Some(&**currency),
+            Unit::Calls | Unit::Points => None,
+        })
+        .collect();
+    currencies.dedup();
+    let name = network.name();
+    if currencies.is_empty() {
+        return Err(Failure::usage(format!(
+            "{name} has no prices, so --max-spend means nothing to it; leave it out, or cap the calls \
+             with --max-calls"
+        )));
+    }
+    if currencies.contains(&wanted) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{name} has prices in {}, not in {wanted}",
+        currencies.join(" and ")
+    )))
 }
 
 fn follow(choice: FollowChoice) -> Follow {

@@ -71,7 +71,7 @@ fn command_words(address: &str, seeds: Vec<String>, file: &str) -> Vec<String> {
     words.extend(seeds);
     let options = ["--host", address, "--clock-from", address, "--depth", "2"];
     words.extend(options.map(String::from));
-    words.extend(["--robots", "all", "--for", &time, "--concurrency", "8"].map(String::from));
+    words.extend(["--robots", "all", "--max-time", &time, "--concurrency", "8"].map(String::from));
     words.extend(["--into", file].map(String::from));
     words
 }

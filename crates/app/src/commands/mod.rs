@@ -14,6 +14,7 @@ mod login;
 mod man;
 mod merge;
 mod network;
+mod plan;
 mod report;
 mod sim;
 mod simulate;
@@ -33,6 +34,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     find_places(&mut command, &vault)?;
     match command {
         Command::Crawl(arguments) => crawl::run(*arguments, &vault).await,
+        Command::Plan(arguments) => plan::run(&arguments, &vault).await,
         Command::Status(arguments) => status::run(&arguments).await,
         Command::Pause(arguments) => control::run(&arguments, ControlCommand::Pause).await,
         Command::Resume(arguments) => control::run(&arguments, ControlCommand::Resume).await,
@@ -60,6 +62,10 @@ fn find_places(command: &mut Command, vault: &VaultArguments) -> Result<(), Fail
     let places: Vec<&mut Location> = match command {
         Command::Crawl(arguments) => {
             let CrawlArguments { into, budgets, .. } = &mut **arguments;
+            std::iter::once(into).chain(budgets).collect()
+        }
+        Command::Plan(arguments) => {
+            let CrawlArguments { into, budgets, .. } = &mut arguments.crawl;
             std::iter::once(into).chain(budgets).collect()
         }
         Command::Status(arguments) => {

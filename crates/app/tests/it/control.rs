@@ -117,7 +117,7 @@ fn a_pause_lasts_over_a_restart_and_a_stop_does_not() {
     let sim = Sim::start(&folder, "--users 30 --seed 3 --speed 0 --limits off");
     let seed = sim.first_handle();
     let words = format!("{seed} --limits off --include-opted-out test --robots profiles,statuses");
-    let first = folder.crawl(&sim.address, &format!("{words} --calls 1"));
+    let first = folder.crawl(&sim.address, &format!("{words} --max-calls 1"));
     assert_eq!(first.status.code(), Some(3), "{}", text(&first.stderr));
     let told = folder.run(&["pause", "t.db", "--robot", "statuses"]);
     assert!(

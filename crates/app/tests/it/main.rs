@@ -18,6 +18,7 @@ mod limits;
 mod login;
 mod newcomer;
 mod oracle;
+mod plan;
 mod pools;
 mod postgres;
 mod revisits;

@@ -171,8 +171,8 @@ fn what_the_server_says_is_left_is_not_exceeded() {
         }
     });
     let folder = Folder::new();
-    let output = crawl(&folder, &server, "--concurrency 1 --for 4s");
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let output = crawl(&folder, &server, "--concurrency 1 --max-time 4s");
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     let windows = windows.lock().expect("counts");
     assert!(windows.values().all(|calls| *calls <= 5), "{windows:?}");
     assert!(server.calls().len() >= 5, "the allowance was used");
@@ -361,7 +361,11 @@ fn somebody_whom_the_server_stumbles_over_keeps_nobody_else_out() {
 fn a_round_that_was_broken_off_is_completed_before_another_begins() {
     let server = Counterpart::start(ordinary);
     let folder = Folder::new();
-    for (ending, code, calls) in [("--calls 1", 3, 1), ("--again", 0, 4), ("--again", 0, 8)] {
+    for (ending, code, calls) in [
+        ("--max-calls 1", 3, 1),
+        ("--again", 0, 4),
+        ("--again", 0, 8),
+    ] {
         let words = format!("id:1 --limits off --robots relations,profiles,statuses {ending}");
         let output = folder.crawl(&server.address, &words);
         assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
@@ -609,10 +613,10 @@ fn a_refusal_is_waited_out_even_where_no_budget_is_declared() {
     let server = Counterpart::start(|_, stream| {
         reply(stream, "429 Too Many Requests", "retry-after: 1\r\n", b"{}")
     });
-    let fixed = "--into t.db --until-idle --for 4s --robots profiles --quiet";
+    let fixed = "--into t.db --until-idle --max-time 4s --robots profiles --quiet";
     let words = format!("crawl free.toml id:1 --host {} {fixed}", server.address);
     let output = folder.say(&words);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     assert!(
         server.calls().len() <= 5,
         "{} calls in 4 seconds",
@@ -723,8 +727,8 @@ fn a_server_cannot_shut_a_budget_for_years() {
         reply(stream, "429 Too Many Requests", headers, b"{}")
     });
     let folder = Folder::new();
-    let output = crawl(&folder, &server, "--for 2s");
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let output = crawl(&folder, &server, "--max-time 2s");
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     let ledger = open(&folder.path("state/kittiwake/budgets.db"));
     let now_us = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
     let blocks = rows(
@@ -748,9 +752,9 @@ fn another_spelling_of_a_host_is_no_second_allowance() {
     // The first takes nearly the whole allowance of a window; the others would break the limit
     // as soon as they thought that they had one of their own.
     for (name, file, bound, code) in [
-        ("mastodon@sim.example", "a.db", "--calls 270", 3),
-        ("mastodon@Sim.Example.", "b.db", "--for 2s", 0),
-        ("mastodon", "c.db", "--for 2s", 0),
+        ("mastodon@sim.example", "a.db", "--max-calls 270", 3),
+        ("mastodon@Sim.Example.", "b.db", "--max-time 2s", 3),
+        ("mastodon", "c.db", "--max-time 2s", 3),
     ] {
         let fixed = "--depth 2 --quiet --concurrency 8";
         let words = format!(

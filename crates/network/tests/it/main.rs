@@ -12,6 +12,7 @@ mod documentation;
 mod example;
 mod hostile;
 mod mastodon;
+mod outlook;
 mod problems;
 mod recordings;
 mod samples;

@@ -24,6 +24,7 @@ mod meet;
 mod merge_keys;
 mod names;
 mod objects;
+pub(crate) mod outlook;
 pub(crate) mod read;
 mod relax;
 mod reposts;

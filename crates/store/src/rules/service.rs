@@ -2,11 +2,14 @@
 
 use super::familiar::Marker;
 use super::writer::{Batch, Marked, Request, WAITING_MAX};
-use super::{detail, export, read};
+use super::{detail, export, outlook, read};
 use crate::database::{Database, Reader};
 use crate::export::{ExportError, Exported, RowSink, Selection};
 use crate::suite::TextRows;
-use crate::{Detail, Due, DueQuestion, Methods, StoreError, StoreErrorKind, Summary, TaskRecord};
+use crate::{
+    Detail, Due, DueQuestion, Methods, Outlook, OutlookQuestion, StoreError, StoreErrorKind,
+    Summary, TaskRecord,
+};
 use kittiwake_model::{Commit, CommitReport, Control, Identity, Key, Name, RunRecord};
 use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
@@ -210,6 +213,11 @@ impl Service {
         self.ask(detail::detail).await
     }
 
+    pub(crate) async fn outlook(&self, question: OutlookQuestion) -> Result<Outlook, StoreError> {
+        self.ask(move |database| outlook::outlook(database, &question))
+            .await
+    }
+
     pub(crate) async fn methods(&self) -> Result<Methods, StoreError> {
         self.ask(detail::methods).await
     }
@@ -334,6 +342,13 @@ macro_rules! serve {
 
             fn detail(&self) -> $crate::StoreFuture<'_, $crate::Detail> {
                 Box::pin(self.service.detail())
+            }
+
+            fn outlook(
+                &self,
+                question: $crate::OutlookQuestion,
+            ) -> $crate::StoreFuture<'_, $crate::Outlook> {
+                Box::pin(self.service.outlook(question))
             }
 
             fn methods(&self) -> $crate::StoreFuture<'_, $crate::Methods> {
