@@ -34,7 +34,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     find_places(&mut command, &vault)?;
     match command {
         Command::Crawl(arguments) => crawl::run(*arguments, &vault).await,
-        Command::Plan(arguments) => plan::run(&arguments, &vault).await,
+        Command::Plan(arguments) => Box::pin(plan::run(&arguments, &vault)).await,
         Command::Status(arguments) => status::run(&arguments).await,
         Command::Pause(arguments) => control::run(&arguments, ControlCommand::Pause).await,
         Command::Resume(arguments) => control::run(&arguments, ControlCommand::Resume).await,

@@ -34,7 +34,7 @@ pub(crate) async fn run(
     };
     let mut probed = None;
     let forecast = if arguments.probe {
-        let (forecast, calls) = planning.probe(ready, &into).await?;
+        let (forecast, calls) = Box::pin(planning.probe(ready, &into)).await?;
         probed = Some(calls);
         forecast
     } else {

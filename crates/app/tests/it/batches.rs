@@ -122,27 +122,27 @@ fn a_walk_that_cannot_be_broken_off_waits_for_limits_that_suffice() {
         );
         definition(&folder, &budget, &[pages]);
     };
-    let crawl = |words: &str| {
+    let crawl = |words: &str, code: i32| {
         let fixed = "--into t.db --robots relations --pace burst --quiet --include-opted-out test";
         let output = folder.say(&format!(
             "crawl limited.toml {seed} --host {} {fixed} {words}",
             sim.address
         ));
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
     };
     let asked = |query: &str| {
         let sql = format!("SELECT count(*) FROM query_log WHERE query LIKE '{query}'");
         count(&folder, &sql)
     };
     limited(10_000);
-    crawl("--until-idle");
+    crawl("--until-idle", 0);
     let (calls, pages) = (asked("%"), asked("following"));
     assert!(pages >= 2, "{seed} follows too few");
     // One call less than the walk is known to take: it is not begun.
     limited(calls + pages - 1);
-    crawl("--again --for 2s");
+    crawl("--again --max-time 2s", 3);
     assert_eq!(asked("%"), calls);
     limited(10 * calls);
-    crawl("--again");
+    crawl("--again", 0);
     assert_eq!(asked("following"), 2 * pages);
 }

@@ -4,19 +4,23 @@
 //! blocks, so that exactness does not cost a write per call; what a crash leaves unspent counts
 //! as spent until it would have been over.
 
+mod host;
 mod pace;
 mod pocket;
+mod room;
 mod skew;
+mod word;
 
 pub use pace::Pace;
 
 use crate::progress::BudgetProgress;
 use crate::settings::Limits;
 use crate::{Clock, EngineError};
+use host::{ClockKept, POLITENESS, Polite};
 use kittiwake_model::{BudgetId, BudgetRule, Cost, LimitTime, Name, Unit, Window, WindowKind};
-use kittiwake_network::budget::{self, least_limit};
-use kittiwake_network::{Bearing, Gait, LimitReport, Politeness, Word};
-use kittiwake_store::ledger::{Acquired, Ledger, Lesson, Observed, Settling, Want};
+use kittiwake_network::budget;
+use kittiwake_network::{Bearing, LimitReport};
+use kittiwake_store::ledger::{Acquired, Ledger, Settling, Want};
 use pocket::{Drawn, Moment, Occasion, Pocket};
 use serde::Serialize;
 use skew::Skew;
@@ -26,8 +30,6 @@ use std::collections::BTreeMap;
 const EVEN_WINDOW_US_MAX: i64 = 3_600_000_000;
 /// A call that was sent arrives within this time, or never: longer than any call is waited for.
 const TRANSIT_US: i64 = 60_000_000;
-/// What is known of a limit in percent is forgotten after this time.
-const LESSON_KEPT_US: i64 = 30 * 86_400_000_000;
 
 /// What one call takes of one budget, and which that is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,23 +112,6 @@ enum First {
     Answered,
 }
 
-/// Where what is known of the server's clock is kept, and how well it was known when it was.
-#[derive(Debug)]
-struct ClockKept {
-    topics: [String; 2],
-    doubt_us: i64,
-}
-
-/// How quickly a host is asked whose limits nobody has written down, and where that is remembered.
-#[derive(Debug)]
-struct Polite {
-    gait: Gait,
-    topic: String,
-}
-
-/// What a wait for a host's sake is called.
-const POLITENESS: &str = "politeness";
-
 /// How long to wait for the first answer before it is looked for again.
 const FIRST_ANSWER_US: i64 = 50_000;
 
@@ -185,47 +170,6 @@ impl Purse {
         }
     }
 
-    /// Recalls what an earlier run found out of the clock of this host, and what this one finds out
-    /// is kept for the next.
-    pub(crate) async fn recall_clock(&mut self, host: &str) -> Result<(), EngineError> {
-        let Some(ledger) = &self.ledger else {
-            return Ok(());
-        };
-        let topics = [format!("clock-least {host}"), format!("clock-most {host}")];
-        let now = self.clock.limit();
-        if let [Some(least), Some(most)] = [
-            ledger.lessons(&topics[0]).await?.into_iter().next(),
-            ledger.lessons(&topics[1]).await?.into_iter().next(),
-        ] {
-            self.skew = Skew::remembered(least.number, most.number, least.at, now);
-            self.first = First::Answered;
-        }
-        self.clock_kept = Some(ClockKept {
-            topics,
-            doubt_us: i64::MAX,
-        });
-        Ok(())
-    }
-
-    /// Keeps what is known of the server's clock, whenever it is known twice as well.
-    async fn remember_clock(&mut self) -> Result<(), EngineError> {
-        let doubt_us = self.skew.doubt_us();
-        let (Some(kept), Some(ledger)) = (&mut self.clock_kept, &self.ledger) else {
-            return Ok(());
-        };
-        if doubt_us > kept.doubt_us / 2 {
-            return Ok(());
-        }
-        kept.doubt_us = doubt_us;
-        let (least_us, most_us) = self.skew.bounds();
-        let at = self.clock.limit();
-        for (topic, number) in kept.topics.iter().zip([least_us, most_us]) {
-            let topic = topic.clone();
-            ledger.learn(Lesson { topic, number, at }).await?;
-        }
-        Ok(())
-    }
-
     /// The crawl does not end by itself: windows of any length are spread evenly.
     pub(crate) fn go_on_for_ever(&mut self) {
         self.is_endless = true;
@@ -243,22 +187,6 @@ impl Purse {
         }
         self.pockets.insert(id, pocket);
         Ok(())
-    }
-
-    /// What anybody has found out of a limit that only the server knows.
-    async fn learnt_limit(
-        &self,
-        id: &BudgetId,
-        rule: &BudgetRule,
-    ) -> Result<Option<u64>, EngineError> {
-        let (WindowKind::Percent { .. }, Some(ledger)) = (&rule.kind, &self.ledger) else {
-            return Ok(None);
-        };
-        let since = self.clock.limit().plus_us(-LESSON_KEPT_US);
-        let lessons = ledger.lessons(&lesson_topic(id)).await?;
-        let known = lessons.iter().find(|lesson| lesson.at > since);
-        let told = known.map(|lesson| u64::try_from(lesson.number).unwrap_or(1));
-        Ok(told.map(|told| budget::after_reserve(told, self.reserve)))
     }
 
     /// The present by the clock that a budget goes by: the calendar's windows end when the server's
@@ -283,51 +211,6 @@ impl Purse {
         } else {
             self.guard_us
         }
-    }
-
-    /// The host is asked politely, as was learnt at this hour of the day before.
-    pub(crate) async fn be_polite(
-        &mut self,
-        rule: Politeness,
-        host: &str,
-    ) -> Result<(), EngineError> {
-        let Some(ledger) = &self.ledger else {
-            return Ok(());
-        };
-        let hour = self
-            .clock
-            .limit()
-            .0
-            .div_euclid(3_600_000_000)
-            .rem_euclid(24);
-        let topic = format!("rate {host} hour {hour:02}");
-        let lessons = ledger.lessons(&topic).await?;
-        // Another hour's word is better than none.
-        let any = ledger.lessons(&format!("rate {host} hour ")).await?;
-        let known = lessons
-            .first()
-            .or_else(|| any.iter().min_by_key(|it| it.number));
-        let learnt = known.map(|lesson| lesson.number as f64 / 1e6);
-        let gait = Gait::new(rule, learnt);
-        self.polite = Some(Polite { gait, topic });
-        Ok(())
-    }
-
-    /// An answer tells how the host bears it; what is learnt is remembered.
-    async fn bear(&mut self, sent: LimitTime, bearing: Bearing) -> Result<(), EngineError> {
-        let now = self.clock.limit();
-        let (Some(polite), Some(ledger)) = (&mut self.polite, &self.ledger) else {
-            return Ok(());
-        };
-        if !polite.gait.heard(now, now.since_us(sent), bearing) {
-            return Ok(());
-        }
-        let lesson = Lesson {
-            topic: polite.topic.clone(),
-            number: (polite.gait.per_second() * 1e6) as i64,
-            at: now,
-        };
-        Ok(ledger.learn(lesson).await?)
     }
 
     /// Until when these budgets are known to give nothing.
@@ -580,122 +463,6 @@ impl Purse {
         Ok(())
     }
 
-    /// Takes in what an answer says of a budget that it was charged to.
-    async fn hear(
-        &mut self,
-        drawn: &Drawn,
-        reports: &[LimitReport],
-        now: LimitTime,
-    ) -> Result<(), EngineError> {
-        let edge_us = self.edge_us().max(self.guard_us);
-        let Some(pocket) = self.pockets.get_mut(&drawn.budget) else {
-            return Ok(());
-        };
-        let report = reports.iter().find(|report| {
-            report.budget == pocket.rule.name && pocket.speaks_of_now(report, now, edge_us)
-        });
-        let Some(report) = report else {
-            pocket.word.silent = pocket.word.silent.saturating_add(1);
-            pocket.grow_unheard(now);
-            return Ok(());
-        };
-        // Whatever was answered before this call was sent, the server had counted.
-        if drawn.window == pocket.opened {
-            pocket.word.silent_reflected = pocket.word.silent_reflected.max(drawn.silent_before);
-        }
-        match report.word {
-            Word::Left { limit, remaining } => {
-                let report = (limit, remaining, report.is_named);
-                self.observe(&drawn.budget, report, now).await
-            }
-            Word::Percent(percent) => self.learn_limit(&drawn.budget, percent, now).await,
-        }
-    }
-
-    /// Takes in the server's word on the present window of a budget.
-    async fn observe(
-        &mut self,
-        id: &BudgetId,
-        (limit, remaining, is_named): (u64, u64, bool),
-        now: LimitTime,
-    ) -> Result<(), EngineError> {
-        let Some(pocket) = self.pockets.get_mut(id) else {
-            return Ok(());
-        };
-        let told = budget::after_reserve(limit, self.reserve);
-        if limit > 0 {
-            // Only who names the budget can mean that it allows more than it was declared to.
-            pocket.limit = if is_named {
-                told
-            } else {
-                pocket.limit.min(told)
-            };
-        }
-        // On our own scale: what the server leaves us, without what we leave to others, is all
-        // that is left of our limit.
-        let remaining = remaining.saturating_sub(limit.saturating_sub(told));
-        let least = pocket.word.least_left.unwrap_or(remaining);
-        pocket.word.least_left = Some(least.min(remaining));
-        let used = pocket.limit.saturating_sub(remaining);
-        let flying = pocket.flying();
-        let window = pocket.window(now);
-        let answered = match window {
-            Some(_) => pocket.word.answered,
-            None => pocket.answered_since(now),
-        };
-        let excess = used.saturating_sub(answered + flying);
-        let known = window.map_or(0, |_| pocket.word.excess);
-        if excess <= known {
-            return Ok(());
-        }
-        pocket.word.excess = excess;
-        let observed = Observed {
-            budget: id.clone(),
-            at: now,
-            window: window.map_or(LimitTime(0), |window| window.start),
-            used,
-            unreflected: flying + pocket.unspent(),
-            until: pocket.others_until(now),
-        };
-        match &self.ledger {
-            Some(ledger) => Ok(ledger.observe(observed).await?),
-            None => Ok(()),
-        }
-    }
-
-    /// So much of a limit is used that only the server knows: from what we have spent of it follows
-    /// what it is at least.
-    async fn learn_limit(
-        &mut self,
-        id: &BudgetId,
-        percent: u32,
-        now: LimitTime,
-    ) -> Result<(), EngineError> {
-        let Some(pocket) = self.pockets.get_mut(id) else {
-            return Ok(());
-        };
-        let counted = pocket.counted_since(now);
-        let told = least_limit(counted, percent);
-        let limit = budget::after_reserve(told, self.reserve);
-        if percent >= 100 {
-            pocket.hear_of_all_used(counted, now);
-            return Ok(());
-        }
-        if limit <= pocket.limit {
-            return Ok(());
-        }
-        pocket.raise(limit);
-        let lesson = Lesson {
-            topic: lesson_topic(id),
-            number: i64::try_from(told).unwrap_or(i64::MAX),
-            at: now,
-        };
-        match &self.ledger {
-            Some(ledger) => Ok(ledger.learn(lesson).await?),
-            None => Ok(()),
-        }
-    }
-
     /// Tells the ledger of grants of which every call was sent and answered, so that no other
     /// process takes them for calls that may still be on their way.
     pub(crate) async fn settle_spent(&mut self) -> Result<(), EngineError> {
@@ -762,10 +529,6 @@ impl Purse {
     }
 }
 
-fn lesson_topic(id: &BudgetId) -> String {
-    format!("limit {}", id.0)
-}
-
 /// How many windows a span of time touches.
 fn windows_between(pocket: &Pocket, from: LimitTime, to: LimitTime) -> u64 {
     let length_us = pocket.rule.kind.length_us().unwrap_or(1).max(1);
@@ -800,43 +563,6 @@ fn now_for(kind: &WindowKind, skew: &Skew, ours: LimitTime) -> LimitTime {
         skew.theirs(ours)
     } else {
         ours
-    }
-}
-
-/// What is left of the scarcest of some budgets, in calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Room {
-    pub left: u64,
-    /// When none of it is used.
-    pub whole: u64,
-    pub whole_at: LimitTime,
-}
-
-impl Purse {
-    /// What is left of the budgets of a call, whoever uses them; nothing where limits are off or
-    /// nothing is counted over time.
-    pub(crate) async fn room(&self, charges: &[Charge]) -> Result<Option<Room>, EngineError> {
-        let Some(ledger) = &self.ledger else {
-            return Ok(None);
-        };
-        let usages = ledger.usage(self.clock.limit()).await?;
-        let rooms = charges.iter().filter_map(|charge| {
-            let pocket = self.pockets.get(&charge.budget)?;
-            let kind = &pocket.rule.kind;
-            kind.length_us()?;
-            let usage = usages.iter().find(|usage| usage.budget == pocket.id);
-            // What we hold counts as used, and is ours to use.
-            let used = usage.map_or(0, |usage| usage.used);
-            let used = used.saturating_sub(pocket.unspent());
-            let most = charge.cost.most().max(1);
-            let until = pocket.others_until(self.now_for(kind));
-            Some(Room {
-                left: pocket.limit.saturating_sub(used) / most,
-                whole: pocket.limit / most,
-                whole_at: self.on_our_clock(kind, until),
-            })
-        });
-        Ok(rooms.min_by_key(|room| room.left))
     }
 }
 

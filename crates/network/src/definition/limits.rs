@@ -130,9 +130,10 @@ fn read_kind(section: &Section<'_, '_>) -> Option<WindowKind> {
         ("month", Made::InZone(|zone| WindowKind::Month { zone })),
         ("concurrency", Made::AtOnce),
     ];
-    let made = match section.has("kind") {
-        true => section.word("kind", &kinds)?,
-        false => kinds[0].1,
+    let made = if section.has("kind") {
+        section.word("kind", &kinds)?
+    } else {
+        kinds[0].1
     };
     let stray = |key: &str| {
         if section.has(key) {
@@ -276,9 +277,12 @@ fn read_cost(named: &Section<'_, '_>, budget: &str, is_money: bool) -> Option<(u
     }
     let cost = named.table(budget)?;
     cost.expect_keys(keys::COST);
-    let part = |key: &str| match cost.has(key) {
-        true => amount(&cost, key),
-        false => Some(0),
+    let part = |key: &str| {
+        if cost.has(key) {
+            amount(&cost, key)
+        } else {
+            Some(0)
+        }
     };
     Some((part("call")?, part("item")?))
 }
@@ -409,9 +413,10 @@ fn read_header_names(section: &Section<'_, '_>) -> Option<LimitHeaders> {
     if section.has("reset") && !section.has("reset_format") {
         section.missing("reset_format", "reset_format = \"iso8601\"");
     }
-    let reset_format = match section.has("reset_format") {
-        true => Some(section.word("reset_format", &formats)?),
-        false => None,
+    let reset_format = if section.has("reset_format") {
+        Some(section.word("reset_format", &formats)?)
+    } else {
+        None
     };
     let headers = LimitHeaders {
         limit: name("limit"),

@@ -135,9 +135,10 @@ impl<'k> Book<'k> {
         if calls == 0 {
             let until = counting.first_back.unwrap_or(want.ask_again);
             // Whoever holds a grant may hand some of it back.
-            let until = match counting.is_settled {
-                true => until,
-                false => until.min(want.ask_again),
+            let until = if counting.is_settled {
+                until
+            } else {
+                until.min(want.ask_again)
             };
             return Ok(Err(until));
         }
@@ -257,10 +258,7 @@ impl<'k> Book<'k> {
             cells![&*want.budget.0, last.earliest.0, want.at.0],
             |row| Ok(row.get::<i64>(0)? > 0),
         )?;
-        let earliest = match is_doubtful {
-            true => first_end,
-            false => want.at,
-        };
+        let earliest = if is_doubtful { first_end } else { want.at };
         // The window that it may have opened has to be over for certain, or be counted in.
         if is_doubtful && want.at >= earliest.plus_us(length_us - drain_us) {
             return Ok(Err(last_end.plus_us(length_us)));
@@ -367,9 +365,10 @@ impl<'k> Book<'k> {
         // replaces what was known before. While others hold grants that nobody here can follow, it
         // can only lower the budget.
         let is_later = observed.window.0 != 0 && observed.used >= known_used;
-        let foreign = match is_later && !self.others_have_grants(budget, *at)? {
-            true => foreign,
-            false => foreign.max(known_foreign),
+        let foreign = if is_later && !self.others_have_grants(budget, *at)? {
+            foreign
+        } else {
+            foreign.max(known_foreign)
         };
         if foreign == known_foreign && !is_later {
             return Ok(());

@@ -31,8 +31,8 @@ pub(super) fn calls(game: &Game) -> u64 {
                     break;
                 }
                 let answered_us = now_us + dice.between(2, game.latency_us);
-                let ends_us = answered_us + game.skew_us;
-                if let Verdict::Admitted = server.admit(question, items, theirs_us, ends_us) {
+                let over_us = answered_us + game.skew_us;
+                if let Verdict::Admitted = server.admit(question, items, theirs_us, over_us) {
                     calls += 1;
                     answers.push(Reverse(answered_us));
                 }

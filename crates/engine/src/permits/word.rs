@@ -1,0 +1,150 @@
+//! The server's word on its limits: it lowers ours at once, and tells limits that only it knows.
+
+use super::Purse;
+use super::pocket::Drawn;
+use crate::EngineError;
+use kittiwake_model::{BudgetId, BudgetRule, LimitTime, WindowKind};
+use kittiwake_network::budget::{self, least_limit};
+use kittiwake_network::{LimitReport, Word};
+use kittiwake_store::ledger::{Lesson, Observed};
+
+/// What is known of a limit in percent is forgotten after this time.
+const LESSON_KEPT_US: i64 = 30 * 86_400_000_000;
+
+impl Purse {
+    /// What anybody has found out of a limit that only the server knows.
+    pub(super) async fn learnt_limit(
+        &self,
+        id: &BudgetId,
+        rule: &BudgetRule,
+    ) -> Result<Option<u64>, EngineError> {
+        let (WindowKind::Percent { .. }, Some(ledger)) = (&rule.kind, &self.ledger) else {
+            return Ok(None);
+        };
+        let since = self.clock.limit().plus_us(-LESSON_KEPT_US);
+        let lessons = ledger.lessons(&lesson_topic(id)).await?;
+        let known = lessons.iter().find(|lesson| lesson.at > since);
+        let told = known.map(|lesson| u64::try_from(lesson.number).unwrap_or(1));
+        Ok(told.map(|told| budget::after_reserve(told, self.reserve)))
+    }
+
+    /// Takes in what an answer says of a budget that it was charged to.
+    pub(super) async fn hear(
+        &mut self,
+        drawn: &Drawn,
+        reports: &[LimitReport],
+        now: LimitTime,
+    ) -> Result<(), EngineError> {
+        let edge_us = self.edge_us().max(self.guard_us);
+        let Some(pocket) = self.pockets.get_mut(&drawn.budget) else {
+            return Ok(());
+        };
+        let report = reports.iter().find(|report| {
+            report.budget == pocket.rule.name && pocket.speaks_of_now(report, now, edge_us)
+        });
+        let Some(report) = report else {
+            pocket.word.silent = pocket.word.silent.saturating_add(1);
+            pocket.grow_unheard(now);
+            return Ok(());
+        };
+        // Whatever was answered before this call was sent, the server had counted.
+        if drawn.window == pocket.opened {
+            pocket.word.silent_reflected = pocket.word.silent_reflected.max(drawn.silent_before);
+        }
+        match report.word {
+            Word::Left { limit, remaining } => {
+                let report = (limit, remaining, report.is_named);
+                self.observe(&drawn.budget, report, now).await
+            }
+            Word::Percent(percent) => self.learn_limit(&drawn.budget, percent, now).await,
+        }
+    }
+
+    /// Takes in the server's word on the present window of a budget.
+    async fn observe(
+        &mut self,
+        id: &BudgetId,
+        (limit, remaining, is_named): (u64, u64, bool),
+        now: LimitTime,
+    ) -> Result<(), EngineError> {
+        let Some(pocket) = self.pockets.get_mut(id) else {
+            return Ok(());
+        };
+        let told = budget::after_reserve(limit, self.reserve);
+        if limit > 0 {
+            // Only who names the budget can mean that it allows more than it was declared to.
+            pocket.limit = if is_named {
+                told
+            } else {
+                pocket.limit.min(told)
+            };
+        }
+        // On our own scale: what the server leaves us, without what we leave to others, is all
+        // that is left of our limit.
+        let remaining = remaining.saturating_sub(limit.saturating_sub(told));
+        let least = pocket.word.least_left.unwrap_or(remaining);
+        pocket.word.least_left = Some(least.min(remaining));
+        let used = pocket.limit.saturating_sub(remaining);
+        let flying = pocket.flying();
+        let window = pocket.window(now);
+        let answered = match window {
+            Some(_) => pocket.word.answered,
+            None => pocket.answered_since(now),
+        };
+        let excess = used.saturating_sub(answered + flying);
+        let known = window.map_or(0, |_| pocket.word.excess);
+        if excess <= known {
+            return Ok(());
+        }
+        pocket.word.excess = excess;
+        let observed = Observed {
+            budget: id.clone(),
+            at: now,
+            window: window.map_or(LimitTime(0), |window| window.start),
+            used,
+            unreflected: flying + pocket.unspent(),
+            until: pocket.others_until(now),
+        };
+        match &self.ledger {
+            Some(ledger) => Ok(ledger.observe(observed).await?),
+            None => Ok(()),
+        }
+    }
+
+    /// So much of a limit is used that only the server knows: from what we have spent of it follows
+    /// what it is at least.
+    async fn learn_limit(
+        &mut self,
+        id: &BudgetId,
+        percent: u32,
+        now: LimitTime,
+    ) -> Result<(), EngineError> {
+        let Some(pocket) = self.pockets.get_mut(id) else {
+            return Ok(());
+        };
+        let counted = pocket.counted_since(now);
+        let told = least_limit(counted, percent);
+        let limit = budget::after_reserve(told, self.reserve);
+        if percent >= 100 {
+            pocket.hear_of_all_used(counted, now);
+            return Ok(());
+        }
+        if limit <= pocket.limit {
+            return Ok(());
+        }
+        pocket.raise(limit);
+        let lesson = Lesson {
+            topic: lesson_topic(id),
+            number: i64::try_from(told).unwrap_or(i64::MAX),
+            at: now,
+        };
+        match &self.ledger {
+            Some(ledger) => Ok(ledger.learn(lesson).await?),
+            None => Ok(()),
+        }
+    }
+}
+
+fn lesson_topic(id: &BudgetId) -> String {
+    format!("limit {}", id.0)
+}
