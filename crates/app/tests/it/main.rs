@@ -18,6 +18,7 @@ mod limits;
 mod login;
 mod newcomer;
 mod oracle;
+mod pds;
 mod postgres;
 mod revisits;
 mod servers;
