@@ -12,6 +12,7 @@ pub mod crawl;
 mod credential;
 mod error;
 mod exchange;
+mod limit_status;
 mod open;
 mod permits;
 mod plan;

@@ -3,6 +3,7 @@
 use crate::auth::Auth;
 use crate::budget::LimitHeaders;
 use crate::expression::Expression;
+use crate::limit_status::LimitStatus;
 use crate::path::Path;
 use crate::seed::SeedRule;
 use crate::shape::{Node, ReadPath, Shape, ShapeId};
@@ -35,6 +36,7 @@ pub struct Network {
     /// The headers that speak of one budget alone.
     pub(crate) budget_headers: Vec<Option<LimitHeaders>>,
     pub(crate) limit_headers: Option<LimitHeaders>,
+    pub(crate) limit_status: Option<LimitStatus>,
     pub(crate) seeds: Vec<SeedRule>,
     pub(crate) errors: Vec<ErrorRule>,
 }

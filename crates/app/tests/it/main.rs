@@ -14,6 +14,7 @@ mod faults;
 mod help;
 mod hostile;
 mod kill;
+mod limit_status;
 mod limits;
 mod login;
 mod newcomer;

@@ -719,5 +719,32 @@ fn now_for(kind: &WindowKind, skew: &Skew, ours: LimitTime) -> LimitTime {
     }
 }
 
+impl Purse {
+    /// Takes in what the server said of budgets when it was asked for that alone: none of their calls
+    /// need have been made before.
+    pub(crate) async fn hear_status(
+        &mut self,
+        charges: &[Charge],
+        reports: &[LimitReport],
+    ) -> Result<(), EngineError> {
+        self.enter_windows(charges).await?;
+        let ours = self.clock.limit();
+        let edge_us = self.edge_us().max(self.guard_us);
+        for Charge { budget, .. } in charges {
+            let Some(pocket) = self.pockets.get(budget) else {
+                continue;
+            };
+            let now = now_for(&pocket.rule.kind, &self.skew, ours);
+            let report = reports.iter().find(|report| {
+                report.budget == pocket.rule.name && pocket.speaks_of_now(report, now, edge_us)
+            });
+            if let Some(Word::Left { limit, remaining }) = report.map(|report| report.word) {
+                self.observe(budget, (limit, remaining, true), now).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests;
