@@ -3,11 +3,12 @@
 use crate::cli::{AuthCommand, AuthTestArguments, VaultArguments};
 use crate::failure::{Failure, code};
 use crate::place::{self, Place};
+use crate::progress::amount;
 use crate::vault::{Kept, KeySource, StoredCredential, Vault, new_key_file};
 use crate::{console, credentials, environment};
 use kittiwake_engine::{Clock, Credential, Limits, Pace, Probe, ProbeAnswer, probe};
 use kittiwake_fetch::{FetchConfig, Fetcher};
-use kittiwake_model::ClockSpec;
+use kittiwake_model::{ClockSpec, Unit};
 use kittiwake_network::auth::LoginMethod;
 use kittiwake_network::{LimitReport, Word};
 use kittiwake_store::ledger::Ledger;
@@ -27,7 +28,7 @@ pub(crate) struct Tested {
     /// Limit, remaining and reset, as the host writes them.
     pub quota: Vec<(String, String)>,
     /// What is left of which budget, where the host can be asked for it.
-    pub limits: Vec<LimitReport>,
+    pub limits: Vec<(Unit, LimitReport)>,
 }
 
 pub(crate) async fn run(command: AuthCommand, vault: &VaultArguments) -> Result<ExitCode, Failure> {
@@ -173,15 +174,21 @@ fn show(arguments: &AuthTestArguments, stored: &StoredCredential, tested: &Teste
     for (name, value) in &tested.quota {
         let _ = write!(text, "\n{name}: {value}");
     }
-    for report in &tested.limits {
-        let _ = write!(text, "\n{}", limit_line(report));
+    for (unit, report) in &tested.limits {
+        let _ = write!(text, "\n{}", limit_line(unit, report));
     }
     console::output(&text);
 }
 
-fn limit_line(report: &LimitReport) -> String {
+fn limit_line(unit: &Unit, report: &LimitReport) -> String {
     let left = match report.word {
-        Word::Left { limit, remaining } => format!("{remaining} of {limit} left"),
+        Word::Left { limit, remaining } => {
+            format!(
+                "{} of {} left",
+                amount(remaining, unit),
+                amount(limit, unit)
+            )
+        }
         Word::Percent(percent) => format!("{percent} % used"),
     };
     match report.reset {
@@ -190,13 +197,14 @@ fn limit_line(report: &LimitReport) -> String {
     }
 }
 
-fn limit_json(report: &LimitReport) -> Value {
+fn limit_json((unit, report): &(Unit, LimitReport)) -> Value {
     let (limit, remaining) = match report.word {
         Word::Left { limit, remaining } => (Some(limit), Some(remaining)),
         Word::Percent(_) => (None, None),
     };
     json!({
         "budget": &*report.budget,
+        "unit": unit,
         "limit": limit,
         "remaining": remaining,
         "reset": report.reset.map(|reset| time_text(reset.0)),
@@ -258,6 +266,11 @@ pub(crate) async fn test(
         match status {
             200..=299 => {
                 let tested = tested(place, method, &body, headers);
+                let with_unit = |report: LimitReport| {
+                    let rule = place.network.budget(&report.budget)?;
+                    Some((rule.unit.clone(), report))
+                };
+                let limits = limits.into_iter().filter_map(with_unit).collect();
                 return Ok(Tested { limits, ..tested });
             }
             400 | 401 if !is_renewed => {
