@@ -16,6 +16,7 @@ mod exchange;
 pub mod forecast;
 mod grant;
 mod lanes;
+mod limit_status;
 mod open;
 mod permits;
 mod plan;

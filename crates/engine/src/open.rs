@@ -2,6 +2,7 @@
 
 use crate::EngineError;
 use crate::exchange::Shop;
+use crate::limit_status::set_calls_aside;
 use crate::scheduler::Scheduler;
 use crate::settings::{CrawlSettings, Parts, Rounds};
 use kittiwake_model::{
@@ -21,7 +22,7 @@ const SEEDS_PER_STEP: usize = 1_000;
 
 /// Begins or resumes the crawl in the store. `started` is when the run began.
 pub(crate) async fn open(
-    settings: CrawlSettings,
+    mut settings: CrawlSettings,
     parts: Parts,
     started: Instant,
 ) -> Result<Scheduler, EngineError> {
@@ -35,6 +36,7 @@ pub(crate) async fn open(
     let progress = Arc::clone(&parts.progress);
     let jitter_seed = parts.jitter_seed;
     let asked_to_stop = parts.stop.clone();
+    let asks_for_limits = set_calls_aside(&mut settings);
     let shop = Arc::new(Shop::new(settings, parts, expansion));
     shop.recall_host().await?;
     let place = RoundPlace {
@@ -50,6 +52,9 @@ pub(crate) async fn open(
         *asked_to_stop.borrow() || time_max.is_some_and(|limit| started.elapsed() >= limit)
     };
     plant_seeds(&shop, &over).await?;
+    if asks_for_limits && !over() {
+        shop.hear_limit_status().await?;
+    }
     let numbers = (run, round);
     let mut scheduler = Scheduler::new(Arc::clone(&shop), progress, numbers, jitter_seed, started);
     scheduler.take_earlier_controls().await?;

@@ -1,15 +1,16 @@
-//! One call outside a crawl: does a credential work, and what is left of its limits. It is charged
-//! like any other call.
+//! A call outside a crawl: does a credential work, and what is left of its limits. It is charged like
+//! any other call.
 
 use crate::credential::Credential;
+use crate::limit_status::{Asking, ask_limit_status};
 use crate::permits::{Answered, Charge, Purse, Taken};
 use crate::plan::Whose;
 use crate::settings::Limits;
 use crate::{Clock, EngineError};
 use kittiwake_fetch::{Fetcher, HostTrust, Request};
 use kittiwake_model::{LimitTime, Name};
-use kittiwake_network::Network;
 use kittiwake_network::auth::Stamp;
+use kittiwake_network::{LimitReport, Network};
 use kittiwake_store::ledger::Ledger;
 use url::Url;
 
@@ -18,6 +19,8 @@ use url::Url;
 pub struct Probe<'a> {
     pub network: &'a Network,
     pub base: &'a Url,
+    /// The host as ids are valid on it.
+    pub host: &'a str,
     pub url: Url,
     pub credential: &'a Credential,
     pub fetcher: &'a Fetcher,
@@ -35,6 +38,8 @@ pub enum ProbeAnswer {
         body: Vec<u8>,
         /// The headers that were asked for by name and were there.
         headers: Vec<(String, String)>,
+        /// What is left of the credential's limits, where the host can be asked for it.
+        limits: Vec<LimitReport>,
     },
     /// Nothing was sent: a limit is used up until then.
     Wait { until: LimitTime, budget: Name },
@@ -88,6 +93,18 @@ pub async fn probe(probe: Probe<'_>, header_names: &[&str]) -> Result<ProbeAnswe
     }
     let answer = probe.fetcher.fetch(request).await;
     purse.settle(permit, Answered::default()).await?;
+    let is_known = matches!(&answer, Ok(answer) if (200..=299).contains(&answer.status));
+    let asking = Asking {
+        whose,
+        host: probe.host,
+        fetcher: probe.fetcher,
+        clock: probe.clock,
+    };
+    let asked = if is_known {
+        ask_limit_status(&asking, &mut purse).await?
+    } else {
+        None
+    };
     purse.close().await?;
     let answer = answer?;
     let headers = header_names.iter().filter_map(|name| {
@@ -98,5 +115,6 @@ pub async fn probe(probe: Probe<'_>, header_names: &[&str]) -> Result<ProbeAnswe
         status: answer.status,
         headers: headers.collect(),
         body: answer.body.to_vec(),
+        limits: asked.map_or_else(Vec::new, |asked| asked.reports),
     })
 }

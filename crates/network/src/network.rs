@@ -4,6 +4,7 @@ use crate::auth::Auth;
 use crate::blocks::BlockRule;
 use crate::budget::LimitHeaders;
 use crate::expression::Expression;
+use crate::limit_status::LimitStatus;
 use crate::path::Path;
 use crate::politeness::Politeness;
 use crate::seed::SeedRule;
@@ -39,6 +40,7 @@ pub struct Network {
     pub(crate) limit_headers: Option<LimitHeaders>,
     pub(crate) politeness: Option<Politeness>,
     pub(crate) blocks: Vec<BlockRule>,
+    pub(crate) limit_status: Option<LimitStatus>,
     pub(crate) seeds: Vec<SeedRule>,
     pub(crate) errors: Vec<ErrorRule>,
 }

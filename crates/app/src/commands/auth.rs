@@ -3,12 +3,14 @@
 use crate::cli::{AuthCommand, AuthTestArguments, VaultArguments};
 use crate::failure::{Failure, code};
 use crate::place::{self, Place};
+use crate::progress::amount;
 use crate::vault::{Kept, KeySource, StoredCredential, Vault, new_key_file};
 use crate::{console, credentials, environment};
 use kittiwake_engine::{Clock, Credential, Limits, Pace, Probe, ProbeAnswer, probe};
 use kittiwake_fetch::{FetchConfig, Fetcher};
-use kittiwake_model::ClockSpec;
+use kittiwake_model::{ClockSpec, Unit};
 use kittiwake_network::auth::LoginMethod;
+use kittiwake_network::{LimitReport, Word};
 use kittiwake_store::ledger::Ledger;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -25,6 +27,8 @@ pub(crate) struct Tested {
     pub scopes: Option<String>,
     /// Limit, remaining and reset, as the host writes them.
     pub quota: Vec<(String, String)>,
+    /// What is left of which budget, where the host can be asked for it.
+    pub limits: Vec<(Unit, LimitReport)>,
 }
 
 pub(crate) async fn run(command: AuthCommand, vault: &VaultArguments) -> Result<ExitCode, Failure> {
@@ -157,6 +161,7 @@ fn show(arguments: &AuthTestArguments, stored: &StoredCredential, tested: &Teste
             "account": tested.account,
             "scopes": scopes,
             "quota": quota,
+            "limits": tested.limits.iter().map(limit_json).collect::<Vec<_>>(),
         });
         console::output(&line.to_string());
         return;
@@ -169,7 +174,41 @@ fn show(arguments: &AuthTestArguments, stored: &StoredCredential, tested: &Teste
     for (name, value) in &tested.quota {
         let _ = write!(text, "\n{name}: {value}");
     }
+    for (unit, report) in &tested.limits {
+        let _ = write!(text, "\n{}", limit_line(unit, report));
+    }
     console::output(&text);
+}
+
+fn limit_line(unit: &Unit, report: &LimitReport) -> String {
+    let left = match report.word {
+        Word::Left { limit, remaining } => {
+            format!(
+                "{} of {} left",
+                amount(remaining, unit),
+                amount(limit, unit)
+            )
+        }
+        Word::Percent(percent) => format!("{percent} % used"),
+    };
+    match report.reset {
+        Some(reset) => format!("{}: {left}, until {}", report.budget, time_text(reset.0)),
+        None => format!("{}: {left}", report.budget),
+    }
+}
+
+fn limit_json((unit, report): &(Unit, LimitReport)) -> Value {
+    let (limit, remaining) = match report.word {
+        Word::Left { limit, remaining } => (Some(limit), Some(remaining)),
+        Word::Percent(_) => (None, None),
+    };
+    json!({
+        "budget": &*report.budget,
+        "unit": unit,
+        "limit": limit,
+        "remaining": remaining,
+        "reset": report.reset.map(|reset| time_text(reset.0)),
+    })
 }
 
 /// Asks the host whose credential it is: one call, out of the ledger.
@@ -192,6 +231,7 @@ pub(crate) async fn test(
         let asked = Probe {
             network: &place.network,
             base: &place.base,
+            host: &place.host,
             url: call.place.at(&place.base),
             credential,
             fetcher,
@@ -208,12 +248,13 @@ pub(crate) async fn test(
             },
             node: environment::node_name(),
         };
-        let (status, body, headers) = match probe(asked, &names).await? {
+        let (status, body, headers, limits) = match probe(asked, &names).await? {
             ProbeAnswer::Answered {
                 status,
                 body,
                 headers,
-            } => (status, body, headers),
+                limits,
+            } => (status, body, headers, limits),
             ProbeAnswer::Wait { budget, .. } => {
                 return Err(Failure {
                     message: format!("the limit {budget} is used up; try again later"),
@@ -223,7 +264,15 @@ pub(crate) async fn test(
             ProbeAnswer::Locked(reason) => return Err(locked(&reason)),
         };
         match status {
-            200..=299 => return Ok(tested(place, method, &body, headers)),
+            200..=299 => {
+                let tested = tested(place, method, &body, headers);
+                let with_unit = |report: LimitReport| {
+                    let rule = place.network.budget(&report.budget)?;
+                    Some((rule.unit.clone(), report))
+                };
+                let limits = limits.into_iter().filter_map(with_unit).collect();
+                return Ok(Tested { limits, ..tested });
+            }
             400 | 401 if !is_renewed => {
                 is_renewed = true;
                 let held = credential.keeper.held().await.map_err(|it| locked(&it))?;
@@ -282,6 +331,7 @@ fn tested(
             .into_iter()
             .filter(|(name, _)| is_limit(name))
             .collect(),
+        limits: Vec::new(),
     }
 }
 

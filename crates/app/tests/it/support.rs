@@ -4,14 +4,18 @@ use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Method, Request};
 use rusqlite::Connection;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// No process of a test may live longer.
 const PROCESS_SECONDS_MAX: u64 = 600;
+
+/// No command of a test may take longer.
+const COMMAND_MAX: Duration = Duration::from_mins(2);
 
 /// A folder of its own for one test, with a ledger of its own.
 pub(crate) struct Folder(TempDir);
@@ -155,6 +159,28 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Runs a command with some input, within a bound.
+pub(crate) fn output_of(command: &mut Command, input: &str) -> Output {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut stdin = child.stdin.take().expect("standard input is piped");
+    // It may have ended already.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    let process = child.id().to_string();
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || tell.send(child.wait_with_output()));
+    let Ok(output) = told.recv_timeout(COMMAND_MAX) else {
+        let _ = Command::new("kill").args(["-KILL", &process]).status();
+        panic!("the command did not end within {COMMAND_MAX:?}");
+    };
+    output.expect("it ends")
 }
 
 /// The synthetic network, served by the binary itself.

@@ -1,7 +1,7 @@
 //! The server's word on its limits: it lowers ours at once, and tells limits that only it knows.
 
-use super::Purse;
 use super::pocket::Drawn;
+use super::{Charge, Purse, now_for};
 use crate::EngineError;
 use kittiwake_model::{BudgetId, BudgetRule, LimitTime, WindowKind};
 use kittiwake_network::budget::{self, least_limit};
@@ -142,6 +142,31 @@ impl Purse {
             Some(ledger) => Ok(ledger.learn(lesson).await?),
             None => Ok(()),
         }
+    }
+
+    /// Takes in what the server said of budgets when it was asked for that alone: none of their calls
+    /// need have been made before.
+    pub(crate) async fn hear_status(
+        &mut self,
+        charges: &[Charge],
+        reports: &[LimitReport],
+    ) -> Result<(), EngineError> {
+        self.enter_windows(charges).await?;
+        let ours = self.clock.limit();
+        let edge_us = self.edge_us().max(self.guard_us);
+        for Charge { budget, .. } in charges {
+            let Some(pocket) = self.pockets.get(budget) else {
+                continue;
+            };
+            let now = now_for(&pocket.rule.kind, &self.skew, ours);
+            let report = reports.iter().find(|report| {
+                report.budget == pocket.rule.name && pocket.speaks_of_now(report, now, edge_us)
+            });
+            if let Some(Word::Left { limit, remaining }) = report.map(|report| report.word) {
+                self.observe(budget, (limit, remaining, true), now).await?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -302,7 +302,7 @@ fn read_test(section: &Section<'_, '_>) -> Option<TestCall> {
     })
 }
 
-fn need_place(section: &Section<'_, '_>, key: &str, example: &str) -> Option<Place> {
+pub(super) fn need_place(section: &Section<'_, '_>, key: &str, example: &str) -> Option<Place> {
     let text = section.need_text(key, &format!("{key} = \"{example}\""))?;
     if !text.value.starts_with('/') {
         return read_address(section, &text).map(Place::Address);

@@ -10,6 +10,7 @@ pub(super) const TOP: &[&str] = &[
     "host",
     "auth",
     "limit_headers",
+    "limit_status",
     "budgets",
     "politeness",
     "blocks",
@@ -55,6 +56,8 @@ pub(super) const LIMIT_HEADERS: &[&str] = &[
     "reset",
     "reset_format",
 ];
+pub(super) const LIMIT_STATUS: &[&str] = &["path", "authenticated", "charged_to", "budgets"];
+pub(super) const LIMIT_STATUS_BUDGET: &[&str] = &["limit", "remaining", "reset", "reset_format"];
 pub(super) const BUDGET: &[&str] = &[
     "scope",
     "each",
@@ -150,6 +153,8 @@ pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
         ("auth.methods.NAME.answer", AUTH_ANSWER),
         ("auth.methods.NAME.test", AUTH_TEST),
         ("limit_headers", LIMIT_HEADERS),
+        ("limit_status", LIMIT_STATUS),
+        ("limit_status.budgets.NAME", LIMIT_STATUS_BUDGET),
         ("budgets.NAME", BUDGET),
         ("budgets.NAME.headers", LIMIT_HEADERS),
         ("politeness", POLITENESS),

@@ -388,6 +388,19 @@ pub(super) fn read_span(section: &Section<'_, '_>, text: &Placed<String>) -> Opt
     span_us
 }
 
+/// How the end of a window is written.
+pub(super) fn read_reset_format(section: &Section<'_, '_>) -> Option<ResetFormat> {
+    const FORMATS: &[(&str, ResetFormat)] = &[
+        ("iso8601", ResetFormat::Iso8601),
+        ("epoch_s", ResetFormat::EpochSeconds),
+        ("seconds_left", ResetFormat::SecondsLeft),
+    ];
+    if section.has("reset") && !section.has("reset_format") {
+        section.missing("reset_format", "reset_format = \"iso8601\"");
+    }
+    section.word("reset_format", FORMATS)
+}
+
 /// The headers of a server that speaks of one budget at a time, and not of which.
 pub(super) fn read_headers(top: &Section<'_, '_>) -> Option<LimitHeaders> {
     let section = top.table("limit_headers")?;
@@ -401,23 +414,11 @@ pub(super) fn read_headers(top: &Section<'_, '_>) -> Option<LimitHeaders> {
 
 fn read_header_names(section: &Section<'_, '_>) -> Option<LimitHeaders> {
     section.expect_keys(keys::LIMIT_HEADERS);
-    let formats = [
-        ("iso8601", ResetFormat::Iso8601),
-        ("epoch_s", ResetFormat::EpochSeconds),
-        ("seconds_left", ResetFormat::SecondsLeft),
-    ];
     let name = |key: &str| {
         let text = section.text(key);
         text.map(|text| text.value.to_ascii_lowercase())
     };
-    if section.has("reset") && !section.has("reset_format") {
-        section.missing("reset_format", "reset_format = \"iso8601\"");
-    }
-    let reset_format = if section.has("reset_format") {
-        Some(section.word("reset_format", &formats)?)
-    } else {
-        None
-    };
+    let reset_format = read_reset_format(section);
     let headers = LimitHeaders {
         limit: name("limit"),
         remaining: name("remaining"),

@@ -6,6 +6,7 @@
 mod auth;
 mod fields;
 mod keys;
+mod limit_status;
 mod limits;
 mod queries;
 mod source;
@@ -84,6 +85,7 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
     let seeds = visits::read_seeds(&top, &types);
     let errors = visits::read_errors(&top, &types, &queries);
     types::check_resolve(&top, &types, &queries);
+    let limit_status = limit_status::read_limit_status(&top, &budgets);
     let mut rules = Vec::with_capacity(budgets.len());
     let (mut conditions, mut budget_headers) = (Vec::new(), Vec::new());
     for declared in budgets {
@@ -120,6 +122,7 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
         limit_headers: limits::read_headers(&top),
         politeness: limits::read_politeness(&top),
         blocks: limits::read_blocks(&top),
+        limit_status,
         seeds,
         errors,
     })

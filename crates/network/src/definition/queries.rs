@@ -102,7 +102,11 @@ fn read_query(
         page,
         since,
         secret_parameters: Vec::new(),
-        costs: read_costs(section, budgets, &read_budget_names(section, budgets)),
+        costs: read_costs(
+            section,
+            budgets,
+            &read_budget_names(section, "budgets", budgets),
+        ),
         selects,
         tree,
         slots,
@@ -277,8 +281,13 @@ fn read_since(section: &Section<'_, '_>, types: &Types, has_pages: bool) -> Opti
     })
 }
 
-fn read_budget_names(section: &Section<'_, '_>, budgets: &[Declared]) -> Vec<usize> {
-    let Some(names) = section.texts("budgets") else {
+/// Budgets by their names: all, where none is named.
+pub(super) fn read_budget_names(
+    section: &Section<'_, '_>,
+    key: &str,
+    budgets: &[Declared],
+) -> Vec<usize> {
+    let Some(names) = section.texts(key) else {
         return (0..budgets.len()).collect();
     };
     let known: Vec<&str> = budgets.iter().map(|it| &*it.rule.name).collect();

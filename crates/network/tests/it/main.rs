@@ -11,6 +11,7 @@ mod auth;
 mod documentation;
 mod example;
 mod hostile;
+mod limit_status;
 mod mastodon;
 mod outlook;
 mod problems;
