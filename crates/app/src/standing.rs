@@ -108,13 +108,16 @@ pub(crate) fn stages(recent: &Recent) -> String {
         .collect();
     format!(
         "latest {} calls: {:.1} calls/s, {}/s; time: {}\n\
-         each call: {:.3} ms to choose it, {:.3} ms to read its answer\n",
+         each call: {:.3} ms to choose it, {:.3} ms to read its answer; 99 of 100 within {:.3} and \
+         {:.3} ms\n",
         recent.calls,
         recent.calls as f64 / seconds,
         bytes((recent.bytes as f64 / seconds) as u64),
         shares.join(", "),
         mean_us(recent.ranking_us, recent.calls) / 1e3,
         mean_us(recent.reading_us, recent.calls) / 1e3,
+        recent.ranking_us_p99 as f64 / 1e3,
+        recent.reading_us_p99 as f64 / 1e3,
     )
 }
 
@@ -142,7 +145,9 @@ pub(crate) fn recent_json(recent: &Recent) -> Value {
         "bytes": recent.bytes,
         "share_of_time": shares,
         "rank_us_mean": mean_us(recent.ranking_us, recent.calls),
+        "rank_us_p99": recent.ranking_us_p99,
         "seed_us_mean": mean_us(recent.reading_us, recent.calls),
+        "seed_us_p99": recent.reading_us_p99,
     })
 }
 
@@ -207,7 +212,8 @@ mod tests {
             stages(&recent),
             "latest 10 calls: 5.0 calls/s, 2.5 kB/s; time: choosing 0.0 %, waiting 25.0 %, \
              network 75.0 %, reading 0.0 %, storing 0.0 %\n\
-             each call: 0.000 ms to choose it, 0.000 ms to read its answer\n"
+             each call: 0.000 ms to choose it, 0.000 ms to read its answer; 99 of 100 within 0.000 \
+             and 0.000 ms\n"
         );
     }
 }

@@ -47,6 +47,9 @@ pub struct Recent {
     pub reading_us: u64,
     /// From being answered to being committed, without reading.
     pub storing_us: u64,
+    /// What all but a hundredth of them stayed within.
+    pub ranking_us_p99: u64,
+    pub reading_us_p99: u64,
 }
 
 /// A subject that is due next.

@@ -61,9 +61,26 @@ fn recent(database: &dyn Database) -> Result<Recent, StoreError> {
             network_us: number(row, 5)?,
             reading_us: number(row, 6)?,
             storing_us: number(row, 7)?,
+            ranking_us_p99: 0,
+            reading_us_p99: 0,
         })
     })?;
-    Ok(recent)
+    Ok(Recent {
+        ranking_us_p99: slowest(database, "rank_us", recent.calls)?,
+        reading_us_p99: slowest(database, "seed_us", recent.calls)?,
+        ..recent
+    })
+}
+
+/// What all but a hundredth of the latest calls stayed within.
+fn slowest(database: &dyn Database, column: &str, calls: u64) -> Result<u64, StoreError> {
+    let sql = format!(
+        "SELECT {column} FROM (SELECT {column} FROM query_log ORDER BY id DESC LIMIT ?1) AS recent
+         ORDER BY {column} DESC LIMIT 1 OFFSET ?2"
+    );
+    let over = i64::try_from(calls / 100).unwrap_or_default();
+    let found = database.first(&*sql, cells![RECENT_CALLS, over], |row| number(row, 0))?;
+    Ok(found.unwrap_or_default())
 }
 
 fn number(row: &dyn Row, place: usize) -> Result<u64, StoreError> {
