@@ -107,6 +107,18 @@ impl Kittiwake {
         at_once: usize,
         file: &Path,
     ) -> Usage {
+        self.crawl_some_of(address, timelines, at_once, file, None)
+    }
+
+    /// The same, with at most so many calls.
+    pub(crate) fn crawl_some_of(
+        &self,
+        address: &str,
+        timelines: u64,
+        at_once: usize,
+        file: &Path,
+        calls_max: Option<u64>,
+    ) -> Usage {
         let folder = file.parent().unwrap();
         let seeds = folder.join("seeds.txt");
         let mut lines = String::new();
@@ -123,6 +135,9 @@ impl Kittiwake {
             .arg("--into")
             .arg(file)
             .stdin(File::open(&seeds).unwrap());
+        if let Some(calls) = calls_max {
+            command.args(["--max-calls", &calls.to_string()]);
+        }
         measure::run(&mut command, |_| {})
     }
 }

@@ -1,8 +1,8 @@
 //! The whole crawl, measured: speed against Scrapy and a bare client, scaling against latency,
-//! memory, and the heavy parts alone.
+//! memory, the heavy parts alone, and what a choice takes.
 //!
 //! `cargo bench -p kittiwake-app --bench crawl` measures all of it; after `--`, the letters `A`
-//! to `D` choose parts, `--quick` makes everything small, and `--binary FILE` measures
+//! to `E` choose parts, `--quick` makes everything small, and `--binary FILE` measures
 //! another build. Linux only: it reads what the kernel counted of a process.
 
 #![allow(
@@ -13,6 +13,7 @@
 )]
 
 mod bare;
+mod choice;
 mod contenders;
 mod latency;
 mod measure;
@@ -81,18 +82,19 @@ fn measure_chosen(mut words: &[&str]) {
                 bench.kittiwake.binary = path.into();
                 words = after;
             }
-            ("A" | "B" | "C" | "D", _) => parts.push(*word),
-            _ => panic!("{word:?}: write A, B, C, D, --quick or --binary FILE"),
+            ("A" | "B" | "C" | "D" | "E", _) => parts.push(*word),
+            _ => panic!("{word:?}: write A, B, C, D, E, --quick or --binary FILE"),
         }
     }
     if parts.is_empty() {
-        parts = vec!["A", "B", "C", "D"];
+        parts = vec!["A", "B", "C", "D", "E"];
     }
     for part in parts {
         match part {
             "A" => whole_path::run(&bench),
             "B" => latency::run(&bench),
             "C" => memory::run(&bench),
+            "E" => choice::run(&bench),
             _ => parts::run(&bench),
         }
     }

@@ -93,8 +93,14 @@ fn give_credentials(command: &mut Command, network: &str, tokens: &[String]) {
             command.env(variable, token);
         }
         several => {
+            // Each with the name of its account: those of one account share its limits.
+            let named = several.iter().map(|token| {
+                let account = token.split(':').next().unwrap_or(token);
+                format!("{account} {token}")
+            });
+            let named: Vec<String> = named.collect();
             command
-                .env(format!("{variable}S"), several.join(","))
+                .env(format!("{variable}S"), named.join(","))
                 .args(["--i-have-permission", "a benchmark on a synthetic network"]);
         }
     }

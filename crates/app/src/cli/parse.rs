@@ -24,7 +24,11 @@ impl From<clap::Error> for Refused {
 
 /// The whole command line as it is defined: for reading, for help, for manuals and completions.
 pub(crate) fn command() -> Command {
-    let command = Arguments::command().mut_subcommand("plan", |plan| plan.after_help(EXAMPLES));
+    // One alone would be moved to the end.
+    let command = Arguments::command().mut_subcommands(|command| match command.get_name() {
+        "plan" => command.after_help(EXAMPLES),
+        _ => command,
+    });
     settings::with_switches(command)
 }
 
