@@ -72,6 +72,8 @@ impl Scheduler {
                 // What a cap does not allow is not asked for; whether it is reached is seen when
                 // what is under way is answered.
                 if !shop.set_aside(call) {
+                    let soon = now.1.plus_us(1);
+                    self.lanes.wait(lane, soon, "a cap".into(), now.1);
                     return Ok(None);
                 }
                 let asked = Instant::now();
