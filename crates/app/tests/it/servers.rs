@@ -666,7 +666,7 @@ fn a_page_that_shuts_us_out_stops_everything_and_the_same_command_goes_on_later(
         );
         let output = folder.say(&words);
         assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
-        let said = text(&output.stderr);
+        let said = text(&output.stdout);
         assert!(said.contains("shuts us out"), "{said}");
         let asked = server.calls().len();
         assert!((1..=4).contains(&asked), "{asked} calls");
