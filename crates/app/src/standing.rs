@@ -65,15 +65,14 @@ pub(crate) fn budget(usage: &BudgetUsage, now: LimitTime) -> String {
         clock_text(Duration::from_micros(wait_us.unsigned_abs()))
     };
     let mut text = format!(
-        "budget {}: {} of {} used, {} left",
-        usage.budget.0,
-        usage.used,
-        usage.limit,
-        usage.limit.saturating_sub(usage.used),
+        "budget {}: {} of {} used",
+        usage.budget.0, usage.used, usage.limit
     );
     if usage.foreign > 0 {
-        let _ = write!(text, ", {} of them by others", usage.foreign);
+        let _ = write!(text, " ({} by others)", usage.foreign);
     }
+    let left = usage.limit.saturating_sub(usage.used);
+    let _ = write!(text, ", {left} left");
     if let Some(resets) = usage.resets {
         let _ = write!(text, ", resets in {}", until(resets));
     }
