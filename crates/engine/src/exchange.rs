@@ -604,8 +604,12 @@ impl Shop {
     }
 }
 
-/// The second in which the server says it has answered.
-fn date_of(response: &Response) -> Option<LimitTime> {
+/// The second in which the server says it has answered. An answer that was kept on its way is dated
+/// with when it was made.
+pub(crate) fn date_of(response: &Response) -> Option<LimitTime> {
+    if response.headers.get("age").is_some() {
+        return None;
+    }
     let us = http_date_us(response.headers.get("date")?)?;
     Some(LimitTime(us))
 }

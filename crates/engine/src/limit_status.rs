@@ -2,13 +2,13 @@
 //! that what others have used up is known before anything is sent.
 
 use crate::credential::Credential;
-use crate::exchange::Shop;
+use crate::exchange::{Shop, date_of};
 use crate::permits::{Answered, Charge, Purse, Taken};
 use crate::plan::Whose;
 use crate::settings::{CrawlSettings, Limits};
 use crate::{Clock, EngineError};
-use kittiwake_fetch::{FetchError, Fetcher, HostTrust, Request, Response, http_date_us};
-use kittiwake_model::{Commit, Cost, LimitTime, LogRow, Name, OutcomeCode, RealTime};
+use kittiwake_fetch::{FetchError, Fetcher, HostTrust, Request, Response};
+use kittiwake_model::{Commit, Cost, LogRow, Name, OutcomeCode, RealTime};
 use kittiwake_network::auth::Stamp;
 use kittiwake_network::{LimitReport, LimitStatusRequest};
 
@@ -69,7 +69,7 @@ pub(crate) async fn ask_limit_status(
     if let Ok(response) = &answer {
         let header = |name: &str| response.headers.get(name).map(str::to_owned);
         headers = network.limit_reports(&request.costs, &header, now);
-        date = header("date").and_then(|text| Some(LimitTime(http_date_us(&text)?)));
+        date = date_of(response);
         if response.status == 200 {
             let body = &response.body;
             reports = network.read_limit_status(credential.is_some(), asking.host, body, now);

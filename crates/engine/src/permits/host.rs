@@ -34,10 +34,9 @@ impl Purse {
         };
         let topics = [format!("clock-least {host}"), format!("clock-most {host}")];
         let now = self.clock.limit();
-        if let [Some(least), Some(most)] = [
-            ledger.lessons(&topics[0]).await?.into_iter().next(),
-            ledger.lessons(&topics[1]).await?.into_iter().next(),
-        ] {
+        let known = ledger.lessons("clock-").await?;
+        let find = |topic: &String| known.iter().find(|lesson| lesson.topic == *topic);
+        if let (Some(least), Some(most)) = (find(&topics[0]), find(&topics[1])) {
             self.skew = Skew::remembered(least.number, most.number, least.at, now);
             self.first = First::Answered;
         }

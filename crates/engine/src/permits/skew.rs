@@ -6,6 +6,8 @@ use kittiwake_model::LimitTime;
 const SECOND_US: i64 = 1_000_000;
 /// How much two clocks may move apart, in millionths.
 const DRIFT_PPM: i64 = 100;
+/// A date that is further off tells nothing of a clock: it was made up, or never set.
+const BELIEVED_US_MAX: i64 = 3_600_000_000;
 
 /// The server's clock is ahead of ours by so much at least and at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +37,9 @@ impl Skew {
     pub(crate) fn hear(&mut self, date: LimitTime, sent: LimitTime, answered: LimitTime) {
         let least_us = date.since_us(answered);
         let most_us = date.plus_us(SECOND_US).since_us(sent);
+        if least_us.saturating_abs() > BELIEVED_US_MAX {
+            return;
+        }
         let Some(found) = self.found else {
             *self = Self {
                 least_us,
@@ -125,6 +130,23 @@ mod tests {
                 now = answered;
             }
         }
+    }
+
+    #[test]
+    fn a_date_of_another_year_is_no_clock() {
+        let mut skew = Skew::unknown(7);
+        for date in [
+            LimitTime(0),
+            LimitTime(i64::MAX - SECOND_US),
+            LimitTime(i64::MIN),
+        ] {
+            skew.hear(
+                date,
+                LimitTime(1_790_000_000_000_000),
+                LimitTime(1_790_000_000_000_001),
+            );
+        }
+        assert_eq!(skew, Skew::unknown(7));
     }
 
     #[test]

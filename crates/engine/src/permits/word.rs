@@ -22,8 +22,11 @@ impl Purse {
             return Ok(None);
         };
         let since = self.clock.limit().plus_us(-LESSON_KEPT_US);
-        let lessons = ledger.lessons(&lesson_topic(id)).await?;
-        let known = lessons.iter().find(|lesson| lesson.at > since);
+        let topic = lesson_topic(id);
+        let lessons = ledger.lessons(&topic).await?;
+        // Another budget's name may begin with this one's.
+        let is_known = |lesson: &&Lesson| lesson.topic == topic && lesson.at > since;
+        let known = lessons.iter().find(is_known);
         let told = known.map(|lesson| u64::try_from(lesson.number).unwrap_or(1));
         Ok(told.map(|told| budget::after_reserve(told, self.reserve)))
     }
