@@ -6,6 +6,7 @@ use crate::exchange::{Done, Ending};
 use crate::scheduler::Scheduler;
 use crate::settings::End;
 use crate::work::{Purpose, Work};
+use kittiwake_frontier::Back;
 use kittiwake_model::{Commit, Control, ControlCommand, Name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -215,8 +216,15 @@ impl Scheduler {
             let is_lookup = work.call.purpose == Purpose::Resolve;
             controls.is_stopped(&work.robot) || (is_lookup && controls.is_paused(&work.robot))
         });
+        let parked = &mut self.parking;
+        let parked = parked.take_out(|parked| controls.is_stopped(&parked.robot));
         for work in &dropped {
             self.hand_back(work);
+        }
+        let now = self.shop.clock.world();
+        for parked in parked {
+            let again = Back::Again(now);
+            self.frontier.release(&parked.lane, parked.subject, again);
         }
     }
 

@@ -86,6 +86,28 @@ struct Queue {
     kind: Kind,
     works: VecDeque<Work>,
     lanes: Vec<LaneId>,
+    /// Budgets that somebody had to wait for since the queue was last empty.
+    awaits: Vec<Name>,
+}
+
+impl Queue {
+    fn next(&mut self) -> Option<Work> {
+        let work = self.works.pop_front();
+        self.note_empty();
+        work
+    }
+
+    fn note_empty(&mut self) {
+        if self.works.is_empty() {
+            self.awaits.clear();
+        }
+    }
+
+    fn note_awaited(&mut self, budget: &Name) {
+        if !self.awaits.contains(budget) {
+            self.awaits.push(budget.clone());
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -98,6 +120,13 @@ struct Lane {
     waits_for: Option<Name>,
     /// Its credential was refused.
     is_closed: bool,
+}
+
+impl Lane {
+    fn draws_from(&self, budget: &Name) -> bool {
+        let mut charges = self.charges.iter();
+        charges.any(|charge| charge.cost.budget == *budget)
+    }
 }
 
 /// All lanes of a crawl, and the work in them.
@@ -149,6 +178,7 @@ impl Lanes {
             kind,
             works: VecDeque::new(),
             lanes,
+            awaits: Vec::new(),
         });
         id
     }
@@ -236,7 +266,7 @@ impl Lanes {
     /// The first work of a lane is put off; the lane goes on with the next.
     pub(crate) fn put_off(&mut self, lane: LaneId, until: RealTime, now: LimitTime) {
         let queue = &mut self.queues[self.all[lane].queue];
-        if let Some(mut work) = queue.works.pop_front() {
+        if let Some(mut work) = queue.next() {
             work.not_before = until;
             if !queue.works.is_empty() {
                 self.table.set(lane, now);
@@ -263,7 +293,7 @@ impl Lanes {
             ref charges,
             ..
         } = self.all[lane];
-        let mut work = self.queues[queue].works.pop_front()?;
+        let mut work = self.queues[queue].next()?;
         work.credential = credential;
         work.call.charges = Arc::clone(charges);
         self.leaves(&work);
@@ -284,9 +314,11 @@ impl Lanes {
     /// The lane may not send before this time, because of a budget. Meanwhile others do its work in
     /// their dearer way.
     pub(crate) fn wait(&mut self, lane: LaneId, until: LimitTime, budget: Name, now: LimitTime) {
+        let Lane { queue, .. } = self.all[lane];
+        self.queues[queue].note_awaited(&budget);
         self.all[lane].waits_for = Some(budget);
         self.table.set(lane, until);
-        let Lane { queue, ref way, .. } = self.all[lane];
+        let way = &self.all[lane].way;
         for &other in &self.queues[queue].lanes {
             let known = &self.all[other];
             let is_dearer = known.way.place() > way.place();
@@ -346,6 +378,28 @@ impl Lanes {
             .collect()
     }
 
+    /// Work that waits in a queue.
+    pub(crate) fn length(&self, queue: QueueId) -> usize {
+        self.queues[queue].works.len()
+    }
+
+    /// Work of a robot that has to wait for a budget which other work of the robot does not draw
+    /// from: to begin some of that is no delay to it.
+    pub(crate) fn held_up(&self, lane: &Name) -> usize {
+        let of_robot = || self.queues.iter().filter(|queue| queue.kind.lane == *lane);
+        let draws = |queue: &Queue, budget: &Name| {
+            let mut lanes = queue.lanes.iter();
+            lanes.any(|id| self.all[*id].draws_from(budget))
+        };
+        // Some waits are for no budget at all.
+        let is_own = |queue: &Queue, budget: &Name| {
+            draws(queue, budget) && of_robot().any(|other| !draws(other, budget))
+        };
+        let held_up =
+            of_robot().filter(|queue| queue.awaits.iter().any(|budget| is_own(queue, budget)));
+        held_up.map(|queue| queue.works.len()).sum()
+    }
+
     /// Work of a robot, whether it rests or not.
     pub(crate) fn at_hand(&self, lane: &Name) -> usize {
         self.at_hand.get(lane).copied().unwrap_or(0)
@@ -362,6 +416,7 @@ impl Lanes {
             let works = std::mem::take(&mut queue.works);
             let (out, kept) = works.into_iter().partition::<VecDeque<_>, _>(&is_meant);
             queue.works = kept;
+            queue.note_empty();
             taken.extend(out);
         }
         let rested = self.resting.extract_if(.., |_, (_, work)| is_meant(work));
@@ -493,6 +548,40 @@ mod tests {
         assert_eq!(sent(&mut lanes, 20), []);
         lanes.answered(&charges("token 0"), LimitTime(20));
         assert_eq!(sent(&mut lanes, 20), [(1, Some(0)), (2, Some(0))]);
+    }
+
+    #[test]
+    fn work_that_waits_for_a_limit_of_its_own_keeps_nobody_from_beginning() {
+        let mut lanes = Lanes::default();
+        let posts: Name = "posts".into();
+        let more = |budgets: [&str; 2]| Server {
+            way: Way::First,
+            credential: None,
+            charges: budgets.iter().flat_map(|it| charges(it).to_vec()).collect(),
+        };
+        let first = lanes.open(kind("posts"), vec![server(0)]);
+        let next = Kind::new((&posts, &posts), &"next".into(), true, &[]);
+        let next = lanes.open(next, vec![more(["token 0", "paging"])]);
+        put(&mut lanes, first, "posts", 1);
+        (2..=3).for_each(|number| put(&mut lanes, next, "posts", number));
+        let mut wait = |budget: &str| {
+            lanes.wake_all(LimitTime(0));
+            while let Some(lane) = lanes.fire(LimitTime(0), |_| true) {
+                lanes.wait(lane, LimitTime(9), budget.into(), LimitTime(0));
+            }
+            lanes.held_up(&posts)
+        };
+        assert_eq!(wait("token 0"), 0, "both wait for it");
+        assert_eq!(wait("paging"), 2);
+        assert_eq!(
+            wait("politeness"),
+            2,
+            "also while both wait for something else"
+        );
+        assert_eq!(lanes.length(next), 2);
+        assert_eq!(sent(&mut lanes, 9).len(), 3);
+        put(&mut lanes, next, "posts", 4);
+        assert_eq!(lanes.held_up(&posts), 0, "it was not short since");
     }
 
     #[test]

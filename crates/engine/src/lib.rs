@@ -18,6 +18,7 @@ mod grant;
 mod lanes;
 mod limit_status;
 mod open;
+mod parking;
 mod permits;
 mod plan;
 mod prepare;

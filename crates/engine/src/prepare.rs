@@ -2,6 +2,7 @@
 
 use crate::EngineError;
 use crate::lanes::{Kind, Place, QueueId, Server, Way};
+use crate::parking::Parked;
 use crate::scheduler::Scheduler;
 use crate::walk;
 use crate::work::{Call, Purpose, Work};
@@ -139,6 +140,21 @@ impl Scheduler {
             self.resolving.insert(subject, Vec::new());
         }
         let queue = self.queue_for((lane, robot), &call, &tasks).await?;
+        // Parked only by a visit that goes on: whoever comes from there is wanted now.
+        if begun.place == Place::Front
+            && let [task] = tasks.as_slice()
+            && self.lanes.length(queue) >= self.ready_max()
+        {
+            let parked = Parked {
+                lane: lane.clone(),
+                robot: robot.clone(),
+                subject: task.row.subject,
+                posts: begun.posts,
+                missed: begun.missed,
+            };
+            self.parking.park(queue, parked);
+            return Ok(());
+        }
         let (returns, not_before) = self.returns_of(&tasks, robot);
         let work = Work {
             lane: lane.clone(),

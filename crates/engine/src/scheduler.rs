@@ -4,6 +4,7 @@ use crate::control::Controls;
 use crate::exchange::{Done, Ending, Shop, exchange};
 use crate::lanes::{Lanes, Place as QueuePlace};
 use crate::open::IDLE;
+use crate::parking::Parking;
 use crate::permits::Permit;
 use crate::prepare::Begun;
 use crate::settings::{CrawlReport, End};
@@ -42,6 +43,8 @@ pub(crate) struct Scheduler {
     pub frontier: Frontier,
     /// Work that could be sent, and by whom.
     pub lanes: Lanes,
+    /// Visits that wait for their turn to become work again.
+    pub parking: Parking,
     /// Lanes with too few subjects to fill a call, and since when they wait for more.
     pub unfilled: HashMap<Name, Instant>,
     /// Subjects whose id on this host is being asked for, with the tasks that wait for it.
@@ -77,6 +80,7 @@ impl Scheduler {
             controls: Controls::default(),
             frontier: Frontier::default(),
             lanes: Lanes::default(),
+            parking: Parking::default(),
             unfilled: HashMap::new(),
             resolving: HashMap::new(),
             returns: HashMap::new(),
@@ -133,6 +137,7 @@ impl Scheduler {
         let busy = self.backlog
             || !self.in_flight.is_empty()
             || !self.lanes.is_empty()
+            || !self.parking.is_empty()
             || running().any(|filing| !self.frontier.is_empty(&filing.lane));
         (!busy && settings.rounds.end()).then_some(End::Idle)
     }
@@ -145,14 +150,15 @@ impl Scheduler {
             self.backlog = false;
             self.take_in(&reports).await?;
         }
-        let enough = (self.shop.settings.concurrency * 2).clamp(4, 256);
+        self.unpark().await?;
+        let enough = self.enough();
         let shop = Arc::clone(&self.shop);
         for filing in &shop.expansion.robots {
             if !self.controls.lets_run(&filing.robot) {
                 continue;
             }
             self.refill(&filing.lane).await?;
-            let at_hand = self.lanes.at_hand(&filing.lane);
+            let at_hand = self.at_hand(&filing.lane);
             let batch = self.batch_size(&filing.robot)?;
             let calls_wanted = enough.saturating_sub(at_hand);
             let wanted = calls_wanted.min((LEASES_MAX / batch).max(1)) * batch;
@@ -167,6 +173,21 @@ impl Scheduler {
                 .await?;
         }
         Ok(())
+    }
+
+    /// Work of each robot that is kept at hand.
+    pub(crate) fn enough(&self) -> usize {
+        (self.shop.settings.concurrency * 2).clamp(4, 256)
+    }
+
+    /// Work of a robot that there is no need to add to. What waits for a limit of its own keeps
+    /// nobody from beginning with others.
+    fn at_hand(&self, lane: &Name) -> usize {
+        let at_hand = self.lanes.at_hand(lane);
+        if self.parking.is_full() {
+            return at_hand;
+        }
+        at_hand.saturating_sub(self.lanes.held_up(lane))
     }
 
     /// How many of `wanted` subjects to lease so that calls are filled: a call that could serve

@@ -10,6 +10,7 @@
 //! in a file that all processes of a user share (`sqlite/ledger.rs`), or on a server that machines
 //! share (`postgres/ledger.rs`).
 
+use crate::rules::ledger::Book;
 use crate::rules::ledger_thread::LedgerThread;
 use crate::{Location, StoreError, postgres, sqlite};
 use kittiwake_model::{BudgetId, LimitTime};
@@ -172,6 +173,19 @@ impl Ledger {
     /// One grant from each budget, all or none, durable when it returns.
     pub async fn acquire(&self, wants: Vec<Want>) -> Result<Acquired, StoreError> {
         self.thread.call(move |book| book.acquire(&wants)).await
+    }
+
+    /// Says what became of grants, and then acquires others: one write to the disk for both.
+    pub async fn settle_and_acquire(
+        &self,
+        settlings: Vec<Settling>,
+        wants: Vec<Want>,
+    ) -> Result<Acquired, StoreError> {
+        let work = move |book: &Book<'_>| {
+            book.settle(&settlings)?;
+            book.acquire(&wants)
+        };
+        self.thread.call(work).await
     }
 
     /// Says what became of grants. One that was closed stays closed.

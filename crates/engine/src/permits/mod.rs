@@ -350,11 +350,11 @@ impl Purse {
         wants: Vec<Want>,
         charges: &[Charge],
     ) -> Result<Option<Taken>, EngineError> {
-        self.settle_spent().await?;
+        let settlings = self.settlings(Occasion::Passing);
         let Some(ledger) = &self.ledger else {
             return Ok(None);
         };
-        match ledger.acquire(wants).await? {
+        match ledger.settle_and_acquire(settlings, wants).await? {
             Acquired::Granted(grants) => {
                 let ours = self.clock.limit();
                 for grant in grants {
@@ -443,22 +443,24 @@ impl Purse {
             self.remember_clock().await?;
         }
         self.bear(permit.sent, answered.bearing).await?;
-        for drawn in permit.drawn {
+        for drawn in &permit.drawn {
             let Some(pocket) = self.pockets.get_mut(&drawn.budget) else {
                 continue;
             };
             let moment = moment_for(&pocket.rule.kind, &self.skew, ours);
-            let now = moment.at;
             // What failed may have cost all that it could.
-            pocket.settle(&drawn, answered.items.unwrap_or(u64::MAX), moment);
-            let narrower = pocket.heard_in_opened(&drawn, now);
+            pocket.settle(drawn, answered.items.unwrap_or(u64::MAX), moment);
+            let narrower = pocket.heard_in_opened(drawn, moment.at);
             if let (Some((window, opened)), Some(ledger)) = (narrower, &self.ledger) {
                 let length_us = pocket.rule.kind.length_us().unwrap_or(0);
                 ledger
                     .narrow(&drawn.budget, window, opened, length_us)
                     .await?;
             }
-            self.hear(&drawn, answered.reports, now).await?;
+        }
+        let reports = self.attribute(&permit.drawn, answered.reports);
+        for drawn in &permit.drawn {
+            self.hear(drawn, &reports, ours).await?;
         }
         Ok(())
     }
@@ -470,13 +472,19 @@ impl Purse {
     }
 
     async fn tell_of_all(&mut self, occasion: Occasion) -> Result<(), EngineError> {
+        let settlings = self.settlings(occasion);
+        self.tell(settlings).await
+    }
+
+    /// What there is to tell of all budgets.
+    fn settlings(&mut self, occasion: Occasion) -> Vec<Settling> {
         let ours = self.clock.limit();
         let mut settlings = Vec::new();
         for pocket in self.pockets.values_mut() {
             let moment = moment_for(&pocket.rule.kind, &self.skew, ours);
             settlings.extend(pocket.settlings(moment, occasion));
         }
-        self.tell(settlings).await
+        settlings
     }
 
     async fn tell(&self, settlings: Vec<Settling>) -> Result<(), EngineError> {

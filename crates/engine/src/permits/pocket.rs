@@ -22,6 +22,9 @@ const USE_WITHIN_US: i64 = 2_000_000;
 const ASK_AGAIN_PARTS: i64 = 400;
 /// What comes back one by one is remembered in so many steps of a window.
 const STEPS_PER_WINDOW: i64 = 400;
+/// What is spread over a window is spread over all but this part of it, so that calls that come late
+/// are still within it.
+const SLACK_PARTS: i64 = 50;
 
 /// Calls that are remembered to learn a limit from.
 const RECENT_MAX: usize = 100_000;
@@ -484,6 +487,7 @@ impl Pocket {
     pub(super) fn keep_beat(&mut self, cost: &Cost, now: LimitTime, edge_us: i64) {
         let most = cost.most().max(1);
         let length_us = self.rule.kind.length_us();
+        let slack_us = length_us.unwrap_or(0) / SLACK_PARTS;
         let (end, calls_left) = match (self.window(now), self.opened_now(), length_us) {
             (Some(window), _, _) => (window.end.plus_us(-edge_us), self.left() / most),
             (None, Some(opened), _) => (self.last_send(opened), self.left() / most),
@@ -494,7 +498,7 @@ impl Pocket {
             }
             (None, None, None) => return,
         };
-        self.beat.sent(now, end, calls_left);
+        self.beat.sent(now, end.plus_us(-slack_us), calls_left);
     }
 
     /// The window that began with a call and is drawn from.

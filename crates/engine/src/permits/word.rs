@@ -31,17 +31,40 @@ impl Purse {
         Ok(told.map(|told| budget::after_reserve(told, self.reserve)))
     }
 
+    /// What an answer says, without what need not be meant. Where budgets have the same limit and the
+    /// same end, an answer that names none speaks of the one that has the least left: if what we
+    /// know of one explains the word, it says nothing new of the others.
+    pub(super) fn attribute(&self, drawn: &[Drawn], reports: &[LimitReport]) -> Vec<LimitReport> {
+        let pocket_of = |report: &LimitReport| {
+            let mut pockets = drawn.iter().filter_map(|it| self.pockets.get(&it.budget));
+            pockets.find(|pocket| pocket.rule.name == report.budget)
+        };
+        let explained = |report: &LimitReport| match (report.word, pocket_of(report)) {
+            (Word::Left { limit, remaining }, Some(pocket)) => {
+                let told = budget::after_reserve(limit, self.reserve);
+                let left = remaining.saturating_sub(limit.saturating_sub(told));
+                !report.is_named && pocket.left() <= left
+            }
+            _ => false,
+        };
+        let is_explained = reports.iter().any(explained);
+        let is_meant =
+            |report: &&LimitReport| report.is_named || !is_explained || explained(report);
+        reports.iter().filter(is_meant).cloned().collect()
+    }
+
     /// Takes in what an answer says of a budget that it was charged to.
     pub(super) async fn hear(
         &mut self,
         drawn: &Drawn,
         reports: &[LimitReport],
-        now: LimitTime,
+        ours: LimitTime,
     ) -> Result<(), EngineError> {
         let edge_us = self.edge_us().max(self.guard_us);
         let Some(pocket) = self.pockets.get_mut(&drawn.budget) else {
             return Ok(());
         };
+        let now = now_for(&pocket.rule.kind, &self.skew, ours);
         let report = reports.iter().find(|report| {
             report.budget == pocket.rule.name && pocket.speaks_of_now(report, now, edge_us)
         });

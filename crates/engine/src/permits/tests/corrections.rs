@@ -137,3 +137,82 @@ async fn strangers_are_allowed_for_in_windows_of_every_kind() {
         }
     }
 }
+
+/// Two limits that end at the same time and allow the same: a server that names none speaks of the
+/// one that has less left.
+#[tokio::test]
+async fn a_word_on_one_limit_is_not_taken_for_one_on_another() {
+    let kept = Kept::in_a_file();
+    let now_us = Arc::new(AtomicI64::new(500 * SECOND_US));
+    let clock_us = Arc::clone(&now_us);
+    let clock = Clock::new(ClockSpec::real(), move || {
+        RealTime(clock_us.fetch_add(1_000, Ordering::Relaxed))
+    });
+    let limits = Limits::Keep {
+        reserve: 0.0,
+        guard: Duration::ZERO,
+        pace: Pace::Burst,
+    };
+    let ledger = Ledger::open_unsynced(&kept.place()).unwrap();
+    let mut purse = Purse::new(Some(ledger), clock, "a".to_owned(), limits);
+    let mut charges = Vec::new();
+    for (name, seconds) in [("token", 1_000), ("paging", 3_000)] {
+        let length_us = seconds * SECOND_US;
+        let rule = rule(name, Scope::Token, LIMIT, WindowKind::Aligned { length_us });
+        let budget = BudgetId(name.into());
+        purse.add(budget.clone(), &rule).await.unwrap();
+        let cost = Cost {
+            budget: rule.name.clone(),
+            call: 1,
+            item: 0,
+            items_max: 0,
+        };
+        charges.push(Charge { budget, cost });
+    }
+    let mut paging_left = LIMIT;
+    for (from_seconds, calls) in [(500, 20), (2_000, LIMIT)] {
+        now_us.fetch_max(from_seconds * SECOND_US, Ordering::Relaxed);
+        let mut token_left = LIMIT;
+        for call in 0..calls {
+            let is_paging = paging_left > 0;
+            let drawn = if is_paging {
+                &charges[..]
+            } else {
+                &charges[..1]
+            };
+            let taken = purse.take(drawn).await.unwrap();
+            let Taken::Permit(permit) = taken else {
+                panic!("call {call} from {from_seconds} s on: {taken:?}");
+            };
+            token_left -= 1;
+            paging_left -= u64::from(is_paging);
+            let remaining = if is_paging {
+                token_left.min(paging_left)
+            } else {
+                token_left
+            };
+            let is_one_end = from_seconds == 2_000;
+            let spoken_of = if is_paging && is_one_end {
+                drawn
+            } else {
+                &drawn[..1]
+            };
+            let reports = spoken_of.iter().map(|charge| LimitReport {
+                budget: charge.cost.budget.clone(),
+                word: Word::Left {
+                    limit: LIMIT,
+                    remaining: if is_one_end { remaining } else { token_left },
+                },
+                reset: Some(LimitTime((from_seconds / 1_000 + 1) * 1_000 * SECOND_US)),
+                is_named: false,
+            });
+            let reports: Vec<LimitReport> = reports.collect();
+            let answered = Answered {
+                reports: &reports,
+                ..Answered::default()
+            };
+            purse.settle(permit, answered).await.unwrap();
+        }
+    }
+    assert_eq!(paging_left, 0, "and nothing of either is left");
+}

@@ -1,0 +1,158 @@
+//! Visits that have begun and wait for a limit which those that begin do not need. There may be many:
+//! only what cannot be read from the store again is remembered of them.
+
+use crate::EngineError;
+use crate::lanes::{Place, QueueId};
+use crate::prepare::Begun;
+use crate::scheduler::Scheduler;
+use kittiwake_frontier::Back;
+use kittiwake_model::{Key, Name, WorldTime};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
+
+/// Visits that wait in a queue, ready to be sent, where little is sent at once; more are parked.
+const READY_MIN: usize = 64;
+/// Visits that are parked at once. A robot that has more begins no others.
+pub(crate) const PARKED_MAX: usize = 20_000;
+
+/// A visit that is left to the store until its turn comes.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    pub lane: Name,
+    pub robot: Name,
+    pub subject: Key,
+    /// When the posts were made that it has found so far.
+    pub posts: Vec<WorldTime>,
+    /// Queries that failed for good in it.
+    pub missed: Vec<Name>,
+}
+
+/// All of them, by the queue that they wait for.
+#[derive(Debug, Default)]
+pub(crate) struct Parking {
+    queues: BTreeMap<QueueId, VecDeque<Parked>>,
+    count: usize,
+}
+
+impl Parking {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.count >= PARKED_MAX
+    }
+
+    pub(crate) fn park(&mut self, queue: QueueId, mut parked: Parked) {
+        parked.posts.shrink_to_fit();
+        self.queues.entry(queue).or_default().push_back(parked);
+        self.count += 1;
+    }
+
+    /// The queues that somebody is parked for.
+    fn awaited(&self) -> Vec<QueueId> {
+        self.queues.keys().copied().collect()
+    }
+
+    /// Those who have waited longest for a queue.
+    fn take(&mut self, queue: QueueId, count: usize) -> Vec<Parked> {
+        let Some(parked) = self.queues.get_mut(&queue) else {
+            return Vec::new();
+        };
+        let taken: Vec<Parked> = parked.drain(..count.min(parked.len())).collect();
+        if parked.is_empty() {
+            self.queues.remove(&queue);
+        }
+        self.count -= taken.len();
+        taken
+    }
+
+    /// Takes out all of a sort.
+    pub(crate) fn take_out(&mut self, is_meant: impl Fn(&Parked) -> bool) -> Vec<Parked> {
+        let mut taken = Vec::new();
+        for parked in self.queues.values_mut() {
+            let all = std::mem::take(parked);
+            let (out, kept) = all.into_iter().partition::<VecDeque<_>, _>(&is_meant);
+            *parked = kept;
+            taken.extend(out);
+        }
+        self.queues.retain(|_, parked| !parked.is_empty());
+        self.count -= taken.len();
+        taken
+    }
+}
+
+impl Scheduler {
+    /// Visits that wait in a queue, ready to be sent; more are parked.
+    pub(crate) fn ready_max(&self) -> usize {
+        self.enough().max(READY_MIN)
+    }
+
+    /// Makes parked visits ready again where queues have become short.
+    pub(crate) async fn unpark(&mut self) -> Result<(), EngineError> {
+        for queue in self.parking.awaited() {
+            let ready = self.lanes.length(queue);
+            let ready_max = self.ready_max();
+            if ready > ready_max / 2 {
+                continue;
+            }
+            let parked = self.parking.take(queue, ready_max - ready);
+            self.make_ready(parked).await?;
+        }
+        Ok(())
+    }
+
+    async fn make_ready(&mut self, parked: Vec<Parked>) -> Result<(), EngineError> {
+        let asked = parked.iter().map(|it| (it.subject, it.robot.clone()));
+        let records = self.shop.store.tasks(asked.collect()).await?;
+        for (parked, record) in parked.into_iter().zip(records) {
+            let Some(record) = record else {
+                // The subject became part of another, whose own rows are filed.
+                self.frontier
+                    .release(&parked.lane, parked.subject, Back::Out);
+                continue;
+            };
+            let begun = Begun {
+                posts: parked.posts,
+                missed: parked.missed,
+                place: Place::Back,
+                ..Begun::at(Instant::now())
+            };
+            self.prepare(&parked.lane, &parked.robot, vec![record], begun)
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parked(robot: &str, subject: i64) -> Parked {
+        Parked {
+            lane: robot.into(),
+            robot: robot.into(),
+            subject: Key(subject),
+            posts: Vec::new(),
+            missed: Vec::new(),
+        }
+    }
+
+    fn subjects(parked: &[Parked]) -> Vec<i64> {
+        parked.iter().map(|it| it.subject.0).collect()
+    }
+
+    #[test]
+    fn whoever_was_parked_first_is_taken_first_and_each_once() {
+        let mut parking = Parking::default();
+        (1..=3).for_each(|subject| parking.park(7, parked("posts", subject)));
+        parking.park(8, parked("tags", 4));
+        assert_eq!(parking.awaited(), [7, 8]);
+        assert_eq!(subjects(&parking.take(7, 2)), [1, 2]);
+        assert_eq!(subjects(&parking.take(7, 2)), [3]);
+        assert!(parking.take(7, 2).is_empty() && !parking.is_empty());
+        assert_eq!(subjects(&parking.take_out(|it| &*it.robot == "tags")), [4]);
+        assert!(parking.is_empty() && parking.awaited().is_empty());
+    }
+}
