@@ -107,16 +107,16 @@ pub(crate) fn stages(recent: &Recent) -> String {
         .collect();
     format!(
         "latest {} calls: {:.1} calls/s, {}/s; time: {}\n\
-         each call: {:.3} ms to choose it, {:.3} ms to read its answer; 99 of 100 within {:.3} and \
-         {:.3} ms\n",
+         each call: {:.3} ms to choose it, {:.3} ms to find what follows from it; 99 of 100 within \
+         {:.3} and {:.3} ms\n",
         recent.calls,
         recent.calls as f64 / seconds,
         bytes((recent.bytes as f64 / seconds) as u64),
         shares.join(", "),
         mean_us(recent.ranking_us, recent.calls) / 1e3,
-        mean_us(recent.reading_us, recent.calls) / 1e3,
+        mean_us(recent.seeding_us, recent.calls) / 1e3,
         recent.ranking_us_p99 as f64 / 1e3,
-        recent.reading_us_p99 as f64 / 1e3,
+        recent.seeding_us_p99 as f64 / 1e3,
     )
 }
 
@@ -124,12 +124,13 @@ fn mean_us(total_us: u64, calls: u64) -> f64 {
     total_us as f64 / calls.max(1) as f64
 }
 
-fn shares(recent: &Recent) -> [(&'static str, f64); 5] {
+fn shares(recent: &Recent) -> [(&'static str, f64); 6] {
     let stages = [
         ("choosing", recent.ranking_us),
         ("waiting", recent.waiting_us),
         ("network", recent.network_us),
         ("reading", recent.reading_us),
+        ("seeding", recent.seeding_us),
         ("storing", recent.storing_us),
     ];
     let total: u64 = stages.iter().map(|(_, us)| us).sum();
@@ -145,8 +146,8 @@ pub(crate) fn recent_json(recent: &Recent) -> Value {
         "share_of_time": shares,
         "rank_us_mean": mean_us(recent.ranking_us, recent.calls),
         "rank_us_p99": recent.ranking_us_p99,
-        "seed_us_mean": mean_us(recent.reading_us, recent.calls),
-        "seed_us_p99": recent.reading_us_p99,
+        "seed_us_mean": mean_us(recent.seeding_us, recent.calls),
+        "seed_us_p99": recent.seeding_us_p99,
     })
 }
 

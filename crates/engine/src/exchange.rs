@@ -148,8 +148,8 @@ pub(crate) struct Heard {
     pub shut_out: bool,
     /// The credential was refused and is renewed: the call can be made again.
     pub renewed: bool,
-    /// Microseconds that reading the answer and finding new subjects in it took.
-    pub seed_us: u32,
+    /// Microseconds that reading the answer took.
+    pub read_us: u32,
     pub sent: RealTime,
     pub answered: RealTime,
     pub observed: WorldTime,
@@ -183,7 +183,7 @@ struct Told {
     /// The network shuts us out, whatever the status.
     is_shut_out: bool,
     /// Microseconds that reading took.
-    seed_us: u32,
+    read_us: u32,
 }
 
 impl Told {
@@ -195,7 +195,7 @@ impl Told {
             date: None,
             bearing: Bearing::Unknown,
             is_shut_out: false,
-            seed_us: 0,
+            read_us: 0,
         }
     }
 }
@@ -249,7 +249,11 @@ pub(crate) async fn exchange(
     let limited = heard.reading.outcome == OutcomeCode::RateLimited;
     let calls = 1 + hops.len() as u64;
     let bytes = heard.bytes;
-    let (commit, ending) = shop.decide(&mut work, heard).await?;
+    let seeding = Instant::now();
+    let (mut commit, ending) = shop.decide(&mut work, heard).await?;
+    if let Some(log) = &mut commit.log {
+        log.seed_us = seeding.elapsed().as_micros() as u32;
+    }
     shop.crash.reached(CrashPoint::AnswerAndCommit);
     hops.push(commit);
     let reports = shop.store.commit(hops).await?;
@@ -404,7 +408,7 @@ impl Shop {
                 (true, false) => Bearing::Well,
             },
             is_shut_out: blocked.is_some(),
-            seed_us: begun.elapsed().as_micros() as u32,
+            read_us: begun.elapsed().as_micros() as u32,
         })
     }
 
@@ -438,7 +442,7 @@ impl Shop {
             host_down: false,
             shut_out: told.is_shut_out,
             renewed: false,
-            seed_us: told.seed_us,
+            read_us: told.read_us,
             sent,
             answered,
             observed,

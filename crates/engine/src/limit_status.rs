@@ -227,6 +227,7 @@ impl Shop {
             answered: asked.answered,
             budgets,
             rank_us: 0,
+            read_us: 0,
             seed_us: 0,
             bytes: bytes as u64,
             mended: 0,

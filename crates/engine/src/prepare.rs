@@ -51,14 +51,14 @@ impl Scheduler {
             .map_or(1, |query| query.batch_max.max(1) as usize))
     }
 
+    /// Makes subjects that are leased into work; choosing them began at `ranked`.
     pub(crate) async fn make_work(
         &mut self,
-        lane: &Name,
-        robot: &Name,
+        (lane, robot): (&Name, &Name),
         keys: &[Key],
         batch: usize,
+        ranked: Instant,
     ) -> Result<(), EngineError> {
-        let ranked = Instant::now();
         let asked = keys.iter().map(|key| (*key, robot.clone())).collect();
         let records = self.shop.store.tasks(asked).await?;
         // What was read at once is counted for each.

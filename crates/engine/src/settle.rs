@@ -320,7 +320,9 @@ impl Shop {
             answered: heard.answered,
             budgets: plan.costs.iter().map(|cost| cost.budget.clone()).collect(),
             rank_us: work.rank_us,
-            seed_us: heard.seed_us,
+            read_us: heard.read_us,
+            // What follows is not found out yet.
+            seed_us: 0,
             bytes: heard.bytes,
             mended: heard.reading.mended,
             definition: self.settings.network.digest().clone(),

@@ -170,7 +170,11 @@ pub struct LogRow {
     pub answered: RealTime,
     /// Names of the budgets that were charged.
     pub budgets: Vec<Name>,
+    /// Microseconds that choosing the call took.
     pub rank_us: u32,
+    /// Microseconds that reading its answer took.
+    pub read_us: u32,
+    /// Microseconds that finding out what follows from it took, before it was committed.
     pub seed_us: u32,
     pub bytes: u64,
     /// Values that had to be dropped or mended (bad ids, NUL, dates out of range).

@@ -206,6 +206,7 @@ fn log_row() -> LogRow {
         answered: RealTime(3),
         budgets: vec!["ip".into()],
         rank_us: 1,
+        read_us: 1,
         seed_us: 1,
         bytes: 60_000,
         mended: 0,

@@ -45,11 +45,13 @@ pub struct Recent {
     pub network_us: u64,
     /// Reading the answer.
     pub reading_us: u64,
-    /// From being answered to being committed, without reading.
+    /// Finding out what follows from it.
+    pub seeding_us: u64,
+    /// From being answered to being committed, without that.
     pub storing_us: u64,
     /// What all but a hundredth of them stayed within.
     pub ranking_us_p99: u64,
-    pub reading_us_p99: u64,
+    pub seeding_us_p99: u64,
 }
 
 /// A subject that is due next.

@@ -1,5 +1,5 @@
-//! E: how long it takes to choose a call and to find new subjects in its answer, with a million
-//! subjects in the queue.
+//! E: how long it takes to choose a call and to find out what follows from its answer, with a million
+//! subjects in the queue; and how long to read it.
 
 use crate::contenders::Server;
 use crate::{Bench, contenders};
@@ -18,13 +18,14 @@ pub(crate) fn run(bench: &Bench) {
     let kittiwake = &bench.kittiwake;
     kittiwake.crawl_some_of(server.address(), subjects, 4, &file, Some(calls));
     println!(
-        "\nE. Choosing a call and reading its answer, {subjects} subjects queued, {calls} calls\n"
+        "\nE. Choosing a call and finding what follows from its answer, {subjects} subjects queued, {calls} calls\n"
     );
     println!("                 mean ms    p99 ms    max ms");
     let columns = [
         ("choosing", "rank_us"),
-        ("reading", "seed_us"),
+        ("seeding", "seed_us"),
         ("both", "rank_us + seed_us"),
+        ("reading", "read_us"),
     ];
     for (name, column) in columns {
         let (mean, slow, most) = figures(&file, column);

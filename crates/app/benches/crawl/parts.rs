@@ -164,6 +164,7 @@ fn log_row() -> LogRow {
         answered: RealTime(3),
         budgets: vec!["ip".into()],
         rank_us: 1,
+        read_us: 1,
         seed_us: 1,
         bytes: 98_000,
         mended: 0,

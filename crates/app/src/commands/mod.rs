@@ -33,7 +33,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let Arguments { mut command, vault } = arguments;
     find_places(&mut command, &vault)?;
     match command {
-        Command::Crawl(arguments) => crawl::run(*arguments, &vault).await,
+        Command::Crawl(arguments) => Box::pin(crawl::run(*arguments, &vault)).await,
         Command::Plan(arguments) => Box::pin(plan::run(&arguments, &vault)).await,
         Command::Status(arguments) => status::run(&arguments).await,
         Command::Pause(arguments) => control::run(&arguments, ControlCommand::Pause).await,

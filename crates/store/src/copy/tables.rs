@@ -94,6 +94,7 @@ const TABLES: &[(&str, &[&str], &[&str])] = &[
             "committed_us",
             "budgets",
             "rank_us",
+            "read_us",
             "seed_us",
             "bytes",
             "mended",

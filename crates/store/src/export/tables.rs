@@ -167,6 +167,7 @@ const QUERY_LOG: &[Part] = parts!(
     Time("committed": Time),
     Json("budgets": Json),
     Plain("rank_us": Integer),
+    Plain("read_us": Integer),
     Plain("seed_us": Integer),
     Plain("bytes": Integer),
     Plain("mended": Integer),

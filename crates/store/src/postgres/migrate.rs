@@ -17,10 +17,16 @@ pub(super) struct Migration {
 
 /// All steps, in order; the first one makes an empty schema into a store. Versions are those of
 /// files: the third is the first that there was a server for.
-pub(super) const MIGRATIONS: &[Migration] = &[Migration {
-    to: 3,
-    sql: schema::first,
-}];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        to: 3,
+        sql: schema::first,
+    },
+    Migration {
+        to: 4,
+        sql: schema::fourth,
+    },
+];
 
 pub(super) fn newest(migrations: &[Migration]) -> i32 {
     migrations.last().map_or(0, |step| step.to)

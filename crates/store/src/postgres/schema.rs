@@ -144,6 +144,13 @@ pub(super) const TABLE_NAMES: &[&str] = &[
 ];
 
 /// Everything that makes an empty schema a store.
+/// What the fourth schema added: what reading an answer took, apart from what follows from it.
+pub(super) fn fourth() -> String {
+    "ALTER TABLE query_log ADD COLUMN read_us BIGINT NOT NULL DEFAULT 0;
+     UPDATE query_log SET read_us = seed_us, seed_us = 0;"
+        .to_owned()
+}
+
 pub(super) fn first() -> String {
     let mut sql = TABLES.to_owned();
     for table in Table::ALL {

@@ -8,6 +8,8 @@ use kittiwake_model::{
     Commit, CommitReport, Cursor, CursorState, Filed, FrontierRow, Key, LogRow, RunUpdate, Stamp,
 };
 
+use std::time::{Duration, Instant};
+
 /// The most that a policy may remember of one subject.
 const STATE_BYTES_MAX: usize = 64;
 
@@ -21,6 +23,7 @@ impl<'a> Work<'a> {
         now_us: i64,
     ) -> Result<CommitReport, StoreError> {
         self.report = CommitReport::default();
+        self.filing = Duration::ZERO;
         let log = commit.log.as_ref().map(|_| self.memory.next_log);
         self.memory.next_log += i64::from(log.is_some());
         self.stamp = Stamp {
@@ -150,6 +153,7 @@ impl<'a> Work<'a> {
     }
 
     fn write_frontier(&mut self, row: &FrontierRow) -> Result<(), StoreError> {
+        let begun = Instant::now();
         if row.state.len() > STATE_BYTES_MAX {
             return Err(StoreError::invalid(format!(
                 "a policy's memory of {} bytes for {}; at most {STATE_BYTES_MAX} are kept",
@@ -182,6 +186,7 @@ impl<'a> Work<'a> {
             visited: row.visited,
             due: row.due,
         });
+        self.filing += begun.elapsed();
         Ok(())
     }
 
@@ -197,9 +202,9 @@ impl<'a> Work<'a> {
         self.send(
             "INSERT INTO query_log(id, query, subjects, target, cursor, credential, node, status,
                outcome, reason, at_us, scheduled_us, sent_us, answered_us, committed_us, budgets,
-               rank_us, seed_us, bytes, mended, rows_new, rows_changed, definition)
+               rank_us, read_us, seed_us, bytes, mended, rows_new, rows_changed, definition)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                     ?18, ?19, ?20, ?21, ?22, ?23)",
+                     ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
             cells![
                 log,
                 &*row.query,
@@ -218,7 +223,8 @@ impl<'a> Work<'a> {
                 now_us,
                 json(serde_json::to_string(&row.budgets))?,
                 row.rank_us,
-                row.seed_us,
+                row.read_us,
+                row.seed_us.saturating_add(self.filing.as_micros() as u32),
                 i64::try_from(row.bytes).unwrap_or(i64::MAX),
                 row.mended,
                 self.report.rows_new,

@@ -48,8 +48,10 @@ fn recent(database: &dyn Database) -> Result<Recent, StoreError> {
                       CAST(coalesce(sum(rank_us), 0) AS BIGINT),
                       CAST(coalesce(sum(max(sent_us - scheduled_us, 0)), 0) AS BIGINT),
                       CAST(coalesce(sum(max(answered_us - sent_us, 0)), 0) AS BIGINT),
+                      CAST(coalesce(sum(read_us), 0) AS BIGINT),
                       CAST(coalesce(sum(seed_us), 0) AS BIGINT),
-                      CAST(coalesce(sum(max(committed_us - answered_us - seed_us, 0)), 0) AS BIGINT)
+                      CAST(coalesce(sum(max(committed_us - answered_us - read_us - seed_us, 0)), 0)
+                           AS BIGINT)
                FROM (SELECT * FROM query_log ORDER BY id DESC LIMIT ?1) AS recent";
     let recent = database.only(sql, cells![RECENT_CALLS], |row| {
         Ok(Recent {
@@ -60,14 +62,15 @@ fn recent(database: &dyn Database) -> Result<Recent, StoreError> {
             waiting_us: number(row, 4)?,
             network_us: number(row, 5)?,
             reading_us: number(row, 6)?,
-            storing_us: number(row, 7)?,
+            seeding_us: number(row, 7)?,
+            storing_us: number(row, 8)?,
             ranking_us_p99: 0,
-            reading_us_p99: 0,
+            seeding_us_p99: 0,
         })
     })?;
     Ok(Recent {
         ranking_us_p99: slowest(database, "rank_us", recent.calls)?,
-        reading_us_p99: slowest(database, "seed_us", recent.calls)?,
+        seeding_us_p99: slowest(database, "seed_us", recent.calls)?,
         ..recent
     })
 }

@@ -9,11 +9,19 @@ use super::work::Work;
 use crate::StoreError;
 use crate::cell::cells;
 use kittiwake_model::{ColumnKind, Expansion, Filed, Key, RobotFiling, Table, WorldTime};
+use std::time::Instant;
 
 impl Work<'_> {
     /// Gives the object a frontier row for every robot that visits its type and has something to
     /// ask for, if it is within reach.
     pub(super) fn file(&mut self, key: i64, rules: &Expansion) -> Result<(), StoreError> {
+        let begun = Instant::now();
+        let filed = self.file_by(key, rules);
+        self.filing += begun.elapsed();
+        filed
+    }
+
+    fn file_by(&mut self, key: i64, rules: &Expansion) -> Result<(), StoreError> {
         let (_, kind) = self.kind_of(key)?;
         let mut is_near = None;
         for filing in rules.robots.iter().filter(|filing| filing.kind == kind) {

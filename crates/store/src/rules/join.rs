@@ -83,17 +83,18 @@ const TABLES: &[Joined] = &[
     Joined {
         select: "SELECT id, query, subjects, target, cursor, credential, node, status, outcome, reason,
                         at_us, scheduled_us, sent_us, answered_us, committed_us, budgets, rank_us,
-                        seed_us, bytes, mended, rows_new, rows_changed, definition
+                        read_us, seed_us, bytes, mended, rows_new, rows_changed, definition
                  FROM query_log ORDER BY id",
         columns: &[
             Call, Value, Objects, Value, Value, Value, Value, Value, Value, Value, Value, Value,
             Value, Value, Value, Value, Value, Value, Value, Value, Value, Value, Value,
+            Value,
         ],
         insert: "INSERT INTO query_log(id, query, subjects, target, cursor, credential, node, status,
                    outcome, reason, at_us, scheduled_us, sent_us, answered_us, committed_us, budgets,
-                   rank_us, seed_us, bytes, mended, rows_new, rows_changed, definition)
+                   rank_us, read_us, seed_us, bytes, mended, rows_new, rows_changed, definition)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                         ?18, ?19, ?20, ?21, ?22, ?23)",
+                         ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
     },
     Joined {
         select: "SELECT log, body FROM raw ORDER BY log",

@@ -12,6 +12,7 @@ use crate::{StoreError, StoreErrorKind};
 use kittiwake_model::{CommitReport, Expansion, Key, Name, Stamp, Table};
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What the writer remembers between transactions. All of it can be read from the store again,
 /// which is what happens after a transaction that failed.
@@ -138,6 +139,8 @@ pub(super) struct Work<'a> {
     /// The stamp of everything the present commit observed.
     pub stamp: Stamp,
     pub report: CommitReport,
+    /// Time that filing what the present commit brings took.
+    pub filing: Duration,
     /// Times that this transaction has not written.
     pub times: Times,
     /// Depths that were read or set in this transaction.
@@ -172,6 +175,7 @@ impl<'a> Work<'a> {
             memory,
             stamp: Stamp::default(),
             report: CommitReport::default(),
+            filing: Duration::ZERO,
             times: Times::default(),
             depths: NumberMap::default(),
             kinds: NumberMap::default(),

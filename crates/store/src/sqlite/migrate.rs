@@ -29,6 +29,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         to: 3,
         apply: |connection| connection.execute_batch(schema::THIRD),
     },
+    Migration {
+        to: 4,
+        apply: |connection| connection.execute_batch(schema::FOURTH),
+    },
 ];
 
 fn first_schema(connection: &Connection) -> rusqlite::Result<()> {

@@ -140,6 +140,12 @@ INSERT INTO rules SELECT 'id_places', CAST(coalesce(max(rowid), 0) AS TEXT) FROM
 DROP INDEX ids_by_hash;
 ";
 
+/// What the fourth schema added: what reading an answer took, apart from what follows from it.
+pub(super) const FOURTH: &str = "
+ALTER TABLE query_log ADD COLUMN read_us INTEGER NOT NULL DEFAULT 0;
+UPDATE query_log SET read_us = seed_us, seed_us = 0;
+";
+
 /// Every table of a store, for counting and for checking the documentation.
 pub(super) const TABLE_NAMES: &[&str] = &[
     "ids",

@@ -227,6 +227,7 @@ pub(super) fn log_row(query: &str) -> LogRow {
         answered: RealTime(3),
         budgets: vec!["ip".into(), "token".into()],
         rank_us: 4,
+        read_us: 6,
         seed_us: 5,
         bytes: 6,
         mended: 7,

@@ -71,7 +71,8 @@ pub async fn the_log_keeps_every_field(make: Make<'_>) {
     let rows = select(
         &*store,
         "SELECT query, subjects, target, cursor, credential, node, status, outcome, reason, at_us,
-                scheduled_us, sent_us, answered_us, budgets, rank_us, seed_us, bytes, mended,
+                scheduled_us, sent_us, answered_us, budgets, rank_us, read_us, seed_us, bytes,
+                mended,
                 definition FROM query_log",
     )
     .await;
@@ -91,6 +92,7 @@ pub async fn the_log_keeps_every_field(make: Make<'_>) {
         "3",
         "[\"ip\",\"token\"]",
         "4",
+        "6",
         "5",
         "9223372036854775807",
         "7",

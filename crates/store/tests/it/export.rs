@@ -217,6 +217,7 @@ pub(crate) fn log_row() -> LogRow {
         answered: RealTime(3),
         budgets: vec!["ip".into()],
         rank_us: 4,
+        read_us: 6,
         seed_us: 5,
         bytes: 6,
         mended: 0,

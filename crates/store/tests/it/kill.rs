@@ -46,6 +46,7 @@ fn page(number: u64) -> Commit {
             answered: RealTime(0),
             budgets: Vec::new(),
             rank_us: 0,
+            read_us: 0,
             seed_us: 0,
             bytes: 0,
             mended: 0,

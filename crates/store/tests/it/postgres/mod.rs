@@ -68,6 +68,7 @@ fn visit(number: i64) -> Commit {
             answered: RealTime(3),
             budgets: Vec::new(),
             rank_us: 0,
+            read_us: 0,
             seed_us: 0,
             bytes: 0,
             mended: 0,
