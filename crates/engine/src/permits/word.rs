@@ -43,7 +43,9 @@ impl Purse {
             (Word::Left { limit, remaining }, Some(pocket)) => {
                 let told = budget::after_reserve(limit, self.reserve);
                 let left = remaining.saturating_sub(limit.saturating_sub(told));
-                !report.is_named && pocket.left() <= left
+                // What is under way may have been counted.
+                let least = pocket.left().saturating_sub(pocket.flying());
+                !report.is_named && least <= left
             }
             _ => false,
         };
