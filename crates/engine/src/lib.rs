@@ -24,6 +24,7 @@ mod plan;
 mod prepare;
 mod probe;
 mod progress;
+mod reading;
 mod scheduler;
 mod settings;
 mod settle;

@@ -4,9 +4,11 @@
 use crate::EngineError;
 use crate::lanes::{Place, QueueId};
 use crate::prepare::Begun;
+use crate::reading::{Subjects, Wanted};
 use crate::scheduler::Scheduler;
 use kittiwake_frontier::Back;
 use kittiwake_model::{Key, Name, WorldTime};
+use kittiwake_store::TaskRecord;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
@@ -89,22 +91,32 @@ impl Scheduler {
     }
 
     /// Makes parked visits ready again where queues have become short.
-    pub(crate) async fn unpark(&mut self) -> Result<(), EngineError> {
+    pub(crate) fn unpark(&mut self) {
         for queue in self.parking.awaited() {
             let ready = self.lanes.length(queue);
             let ready_max = self.ready_max();
-            if ready > ready_max / 2 {
+            if ready > ready_max / 2 || self.reading.is_for(queue) {
                 continue;
             }
             let parked = self.parking.take(queue, ready_max - ready);
-            self.make_ready(parked).await?;
+            let Some(first) = parked.first() else {
+                continue;
+            };
+            let wanted = Wanted {
+                lane: first.lane.clone(),
+                robot: first.robot.clone(),
+                subjects: Subjects::Parked(queue, parked),
+                begun: Instant::now(),
+            };
+            self.reading.start(&self.shop, wanted);
         }
-        Ok(())
     }
 
-    async fn make_ready(&mut self, parked: Vec<Parked>) -> Result<(), EngineError> {
-        let asked = parked.iter().map(|it| (it.subject, it.robot.clone()));
-        let records = self.shop.store.tasks(asked.collect()).await?;
+    pub(crate) async fn make_ready(
+        &mut self,
+        parked: Vec<Parked>,
+        records: Vec<Option<TaskRecord>>,
+    ) -> Result<(), EngineError> {
         for (parked, record) in parked.into_iter().zip(records) {
             let Some(record) = record else {
                 // The subject became part of another, whose own rows are filed.

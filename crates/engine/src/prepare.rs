@@ -55,29 +55,27 @@ impl Scheduler {
     pub(crate) async fn make_work(
         &mut self,
         (lane, robot): (&Name, &Name),
-        keys: &[Key],
+        found: Vec<(Key, Option<TaskRecord>)>,
         batch: usize,
         ranked: Instant,
     ) -> Result<(), EngineError> {
-        let asked = keys.iter().map(|key| (*key, robot.clone())).collect();
-        let records = self.shop.store.tasks(asked).await?;
         // What was read at once is counted for each.
-        let each = ranked.elapsed() / u32::try_from(keys.len().max(1)).unwrap_or(u32::MAX);
+        let each = ranked.elapsed() / u32::try_from(found.len().max(1)).unwrap_or(u32::MAX);
         let begun = |tasks: usize| Begun {
             before: each * u32::try_from(tasks).unwrap_or(1),
             ..Begun::at(Instant::now())
         };
         let mut together: Vec<TaskRecord> = Vec::new();
         let mut opted_out: Vec<TaskRecord> = Vec::new();
-        for (key, record) in keys.iter().zip(records) {
+        for (key, record) in found {
             let Some(record) = record else {
                 // The subject became part of another, whose own rows are filed.
-                self.frontier.release(lane, *key, Back::Out);
+                self.frontier.release(lane, key, Back::Out);
                 continue;
             };
             if !self.is_wanted(record.row.visited) {
                 // Visited since it was filed: the store is the truth.
-                self.frontier.release(lane, *key, Back::Out);
+                self.frontier.release(lane, key, Back::Out);
                 continue;
             }
             if record.opted_out && !self.shop.settings.include_opted_out {

@@ -7,6 +7,7 @@ use crate::open::IDLE;
 use crate::parking::Parking;
 use crate::permits::Permit;
 use crate::prepare::Begun;
+use crate::reading::{Reading, Subjects, Wanted};
 use crate::settings::{CrawlReport, End};
 use crate::trouble::{HostHealth, Returned};
 use crate::work::Work;
@@ -43,6 +44,8 @@ pub(crate) struct Scheduler {
     pub frontier: Frontier,
     /// Work that could be sent, and by whom.
     pub lanes: Lanes,
+    /// Tasks that are read from the store.
+    pub reading: Reading,
     /// Visits that wait for their turn to become work again.
     pub parking: Parking,
     /// Lanes with too few subjects to fill a call, and since when they wait for more.
@@ -81,6 +84,7 @@ impl Scheduler {
             frontier: Frontier::default(),
             lanes: Lanes::default(),
             parking: Parking::default(),
+            reading: Reading::default(),
             unfilled: HashMap::new(),
             resolving: HashMap::new(),
             returns: HashMap::new(),
@@ -138,6 +142,7 @@ impl Scheduler {
             || !self.in_flight.is_empty()
             || !self.lanes.is_empty()
             || !self.parking.is_empty()
+            || !self.reading.is_empty()
             || running().any(|filing| !self.frontier.is_empty(&filing.lane));
         (!busy && settings.rounds.end()).then_some(End::Idle)
     }
@@ -150,7 +155,8 @@ impl Scheduler {
             self.backlog = false;
             self.take_in(&reports).await?;
         }
-        self.unpark().await?;
+        self.take_found().await?;
+        self.unpark();
         let enough = self.enough();
         let shop = Arc::clone(&self.shop);
         for filing in &shop.expansion.robots {
@@ -174,8 +180,13 @@ impl Scheduler {
                 continue;
             }
             let keys: Vec<Key> = leases.iter().map(|lease| lease.subject).collect();
-            self.make_work((&filing.lane, &filing.robot), &keys, batch, begun)
-                .await?;
+            let wanted = Wanted {
+                lane: filing.lane.clone(),
+                robot: filing.robot.clone(),
+                subjects: Subjects::Fresh { keys, batch },
+                begun,
+            };
+            self.reading.start(&shop, wanted);
         }
         Ok(())
     }
@@ -189,10 +200,12 @@ impl Scheduler {
     /// nobody from beginning with others.
     fn at_hand(&self, lane: &Name) -> usize {
         let at_hand = self.lanes.at_hand(lane);
-        if self.parking.is_full() {
-            return at_hand;
-        }
-        at_hand.saturating_sub(self.lanes.held_up(lane))
+        let held_up = if self.parking.is_full() {
+            0
+        } else {
+            self.lanes.held_up(lane)
+        };
+        at_hand.saturating_sub(held_up) + self.reading.calls(lane)
     }
 
     /// How many of `wanted` subjects to lease so that calls are filled: a call that could serve
@@ -207,7 +220,7 @@ impl Scheduler {
             self.unfilled.remove(lane);
             return due;
         }
-        let is_idle = self.in_flight.is_empty() && self.lanes.is_empty();
+        let is_idle = self.in_flight.is_empty() && self.lanes.is_empty() && self.reading.is_empty();
         let since = self
             .unfilled
             .entry(lane.clone())
@@ -286,6 +299,7 @@ impl Scheduler {
                 Ok(done) => Ok(Some(done?)),
                 Err(error) => Err(EngineError::Broken(format!("a visit failed: {error}"))),
             },
+            read = self.reading.progress() => read.map(|()| None),
             () = self.shop.wire.freed() => Ok(None),
             () = tokio::time::sleep(nap) => Ok(None),
         }

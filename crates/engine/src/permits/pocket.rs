@@ -61,7 +61,7 @@ pub(super) struct Pocket {
     others: u64,
     /// Those of them that were spent for certain.
     spent_by_others: u64,
-    /// Units drawn since then.
+    /// Units that were under way then, or drawn since.
     drawn: u64,
     pub(super) spent: u64,
     pub(super) calls: u64,
@@ -269,7 +269,7 @@ impl Pocket {
             .others
             .saturating_sub(self.unspent())
             .saturating_sub(self.flying());
-        self.drawn = 0;
+        self.drawn = self.flying();
         self.spent_by_others = grant.spent_by_others;
         self.held.push(Held {
             grant: grant.id,

@@ -43,9 +43,7 @@ impl Purse {
             (Word::Left { limit, remaining }, Some(pocket)) => {
                 let told = budget::after_reserve(limit, self.reserve);
                 let left = remaining.saturating_sub(limit.saturating_sub(told));
-                // What is under way may have been counted.
-                let least = pocket.left().saturating_sub(pocket.flying());
-                !report.is_named && least <= left
+                !report.is_named && pocket.left() <= left
             }
             _ => false,
         };
