@@ -539,7 +539,7 @@ async fn crashing_processes_on_one_server_never_break_overlapping_limits() {
 /// meanwhile must not send too much in the one or the other; who does not has little time left.
 #[tokio::test]
 async fn windows_that_are_hardly_longer_than_the_doubt_are_kept_and_used() {
-    for seed in seeds(401, 20, &[]) {
+    for seed in seeds(401, 12, &[]) {
         let mut dice = Dice::new(seed);
         let mut game = random_game(seed, if seed % 2 == 0 { 200 } else { 0 });
         game.seconds = 40;
