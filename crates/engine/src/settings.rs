@@ -84,8 +84,8 @@ pub enum History {
 /// Whether declared limits are kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limits {
-    /// `reserve` is the share of every allowance that is left unused; no call is sent within
-    /// `guard` of a window's edge, where the server's clock may differ from ours.
+    /// `reserve` is the share of every allowance that is left unused. A call within `guard` of a
+    /// window's edge takes of both windows where nothing is known of the server's clock.
     Keep {
         reserve: f64,
         guard: Duration,

@@ -29,10 +29,20 @@ impl Purse {
     /// Recalls what an earlier run found out of the clock of this host, and what this one finds out
     /// is kept for the next.
     pub(crate) async fn recall_clock(&mut self, host: &str) -> Result<(), EngineError> {
-        let Some(ledger) = &self.ledger else {
+        let topics = [format!("clock-least {host}"), format!("clock-most {host}")];
+        self.clock_kept = Some(ClockKept {
+            topics,
+            doubt_us: i64::MAX,
+        });
+        self.read_clock().await
+    }
+
+    /// What any process has found out of the clock of this host.
+    pub(super) async fn read_clock(&mut self) -> Result<(), EngineError> {
+        let (Some(ClockKept { topics, .. }), Some(ledger)) = (&self.clock_kept, &self.ledger)
+        else {
             return Ok(());
         };
-        let topics = [format!("clock-least {host}"), format!("clock-most {host}")];
         let now = self.clock.limit();
         let known = ledger.lessons("clock-").await?;
         let find = |topic: &String| known.iter().find(|lesson| lesson.topic == *topic);
@@ -40,10 +50,6 @@ impl Purse {
             self.skew = Skew::remembered(least.number, most.number, least.at, now);
             self.first = First::Answered;
         }
-        self.clock_kept = Some(ClockKept {
-            topics,
-            doubt_us: i64::MAX,
-        });
         Ok(())
     }
 

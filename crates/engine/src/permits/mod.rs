@@ -162,7 +162,7 @@ impl Purse {
             transit_us: TRANSIT_US,
             pace,
             is_endless: false,
-            skew: Skew::unknown(guard_us),
+            skew: Skew::unheard(guard_us),
             first: First::Unsent,
             clock_kept: None,
             polite: None,
@@ -190,7 +190,7 @@ impl Purse {
     }
 
     /// The present by the clock that a budget goes by: the calendar's windows end when the server's
-    /// clock says so.
+    /// clock is sure to say so.
     fn now_for(&self, kind: &WindowKind) -> LimitTime {
         now_for(kind, &self.skew, self.clock.limit())
     }
@@ -198,18 +198,9 @@ impl Purse {
     /// A time by a budget's clock as ours shows it.
     fn on_our_clock(&self, kind: &WindowKind, then: LimitTime) -> LimitTime {
         if is_of_the_calendar(kind) {
-            self.skew.ours(then)
+            self.skew.reached(then)
         } else {
             then
-        }
-    }
-
-    /// How near to the edge of a window nothing is sent.
-    fn edge_us(&self) -> i64 {
-        if self.skew.is_known() {
-            self.skew.doubt_us()
-        } else {
-            self.guard_us
         }
     }
 
@@ -228,36 +219,26 @@ impl Purse {
         let waits = charges.iter().filter_map(|charge| {
             let pocket = self.pockets.get(&charge.budget)?;
             let kind = &pocket.rule.kind;
-            let now = self.now_for(kind);
-            let until = self.closed_at(pocket, now, charge.cost.most())?;
+            let moment = moment_for(kind, &self.skew, self.clock.limit());
+            let until = self.closed_at(pocket, moment, charge.cost.most())?;
             Some((self.on_our_clock(kind, until), pocket.rule.name.clone()))
         });
         waits.max()
     }
 
-    /// Until when a budget gives nothing, if it does not: shut, too near a window's edge, or ahead
-    /// of its beat.
-    fn closed_at(&self, pocket: &Pocket, now: LimitTime, units: u64) -> Option<LimitTime> {
-        if let Some(until) = pocket.shut_at(now, units) {
+    /// Until when a budget gives nothing, if it does not: shut, or ahead of its beat.
+    fn closed_at(&self, pocket: &Pocket, moment: Moment, units: u64) -> Option<LimitTime> {
+        if let Some(until) = pocket.shut_at(moment, units) {
             return Some(until);
         }
-        if let Some(window) = pocket.window(now) {
-            let edge_us = self.edge_us();
-            let opens = window.start.plus_us(edge_us);
-            if now < opens {
-                return Some(opens);
-            }
-            if now >= window.end.plus_us(-edge_us) {
-                return Some(window.end.plus_us(edge_us));
-            }
-            if pocket.opened != Some(window) {
-                return None;
-            }
+        let window = pocket.window(moment.at);
+        if window.is_some() && pocket.opened != window {
+            return None;
         }
         pocket
             .beat
             .next()
-            .filter(|next| self.pace == Pace::Even && *next > now)
+            .filter(|next| self.pace == Pace::Even && *next > moment.at)
     }
 
     /// Every budget in its current window, for those who watch.
@@ -268,8 +249,8 @@ impl Purse {
         let ours = self.clock.limit();
         let shown = self.pockets.values().map(|pocket| {
             let kind = &pocket.rule.kind;
-            let now = now_for(kind, &self.skew, ours);
-            let resets = pocket.window(now).map(|window| window.end);
+            let moment = moment_for(kind, &self.skew, ours);
+            let resets = pocket.window(moment.at).map(|window| window.end);
             BudgetProgress {
                 budget: pocket.rule.name.clone(),
                 id: pocket.id.clone(),
@@ -278,7 +259,7 @@ impl Purse {
                 limit: pocket.limit,
                 resets: resets.map(|then| self.on_our_clock(kind, then)),
                 shut_until: pocket
-                    .shut_at(now, 1)
+                    .shut_at(moment, 1)
                     .map(|then| self.on_our_clock(kind, then)),
             }
         });
@@ -302,6 +283,10 @@ impl Purse {
         for _ in 0..4 {
             if let Some((until, budget)) = self.shut(charges) {
                 return Ok(Taken::Wait { until, budget });
+            }
+            if self.first == First::Unsent {
+                // Another process may have heard of the server meanwhile.
+                self.read_clock().await?;
             }
             self.enter_windows(charges).await?;
             let wants = self.wants(charges);
@@ -339,8 +324,8 @@ impl Purse {
     fn wants(&self, charges: &[Charge]) -> Vec<Want> {
         let lacking = charges.iter().filter_map(|charge| {
             let pocket = self.pockets.get(&charge.budget)?;
-            let now = self.now_for(&pocket.rule.kind);
-            pocket.want(&charge.cost, now, &self.holder)
+            let moment = moment_for(&pocket.rule.kind, &self.skew, self.clock.limit());
+            pocket.want(&charge.cost, moment, &self.holder)
         });
         lacking.collect()
     }
@@ -350,6 +335,8 @@ impl Purse {
         wants: Vec<Want>,
         charges: &[Charge],
     ) -> Result<Option<Taken>, EngineError> {
+        // A grant is of the windows that it was asked for in, however long the ledger takes.
+        let asked = self.clock.limit();
         let settlings = self.settlings(Occasion::Passing);
         let Some(ledger) = &self.ledger else {
             return Ok(None);
@@ -359,8 +346,9 @@ impl Purse {
                 let ours = self.clock.limit();
                 for grant in grants {
                     if let Some(pocket) = self.pockets.get_mut(&grant.budget) {
+                        let asked = moment_for(&pocket.rule.kind, &self.skew, asked);
                         let now = now_for(&pocket.rule.kind, &self.skew, ours);
-                        pocket.take_in(&grant, now);
+                        pocket.take_in(&grant, asked, now);
                     }
                 }
                 Ok(None)
@@ -406,7 +394,6 @@ impl Purse {
 
     fn spend(&mut self, charges: &[Charge]) -> Permit {
         let ours = self.clock.limit();
-        let edge_us = self.edge_us();
         if let Some(polite) = &mut self.polite {
             polite.gait.sent(ours);
         }
@@ -419,11 +406,11 @@ impl Purse {
             let Some(pocket) = self.pockets.get_mut(&charge.budget) else {
                 continue;
             };
-            let now = now_for(&pocket.rule.kind, &self.skew, ours);
-            drawn.push(pocket.draw(&charge.cost, now, is_first));
+            let moment = moment_for(&pocket.rule.kind, &self.skew, ours);
+            drawn.push(pocket.draw(&charge.cost, moment, is_first));
             let length_us = pocket.rule.kind.length_us().unwrap_or(0);
             if self.pace == Pace::Even && (self.is_endless || length_us <= EVEN_WINDOW_US_MAX) {
-                pocket.keep_beat(&charge.cost, now, edge_us);
+                pocket.keep_beat(&charge.cost, moment);
             }
         }
         Permit { drawn, sent: ours }
@@ -438,9 +425,13 @@ impl Purse {
     ) -> Result<(), EngineError> {
         let ours = self.clock.limit();
         self.first = First::Answered;
-        if let Some(date) = answered.date {
-            self.skew.hear(date, permit.sent, ours);
+        let written = answered
+            .date
+            .and_then(|date| self.skew.hear(date, permit.sent, ours));
+        if written.is_some() {
             self.remember_clock().await?;
+        } else if !self.skew.is_known() {
+            self.skew = Skew::unknown(self.guard_us);
         }
         self.bear(permit.sent, answered.bearing).await?;
         for drawn in &permit.drawn {
@@ -448,9 +439,17 @@ impl Purse {
                 continue;
             };
             let moment = moment_for(&pocket.rule.kind, &self.skew, ours);
+            let now = moment.at;
+            // The server had counted the call when it wrote the date.
+            let counted = match written {
+                Some(written) if is_of_the_calendar(&pocket.rule.kind) => {
+                    moment.latest.min(written)
+                }
+                _ => moment.latest,
+            };
             // What failed may have cost all that it could.
-            pocket.settle(drawn, answered.items.unwrap_or(u64::MAX), moment);
-            let narrower = pocket.heard_in_opened(drawn, moment.at);
+            pocket.settle(drawn, answered.items.unwrap_or(u64::MAX), counted);
+            let narrower = pocket.heard_in_opened(drawn, now);
             if let (Some((window, opened)), Some(ledger)) = (narrower, &self.ledger) {
                 let length_us = pocket.rule.kind.length_us().unwrap_or(0);
                 ledger
@@ -504,7 +503,8 @@ impl Purse {
             let Some(pocket) = self.pockets.get_mut(id) else {
                 continue;
             };
-            let until = now_for(&pocket.rule.kind, &self.skew, until);
+            // Not a moment too early, should more be found out of the server's clock until then.
+            let until = moment_for(&pocket.rule.kind, &self.skew, until).latest;
             pocket.shut_until = pocket.shut_until.max(until);
             if let Some(ledger) = &self.ledger {
                 ledger.block(id, until).await?;
@@ -553,25 +553,18 @@ const fn is_of_the_calendar(kind: &WindowKind) -> bool {
 }
 
 fn moment_for(kind: &WindowKind, skew: &Skew, ours: LimitTime) -> Moment {
-    let at = now_for(kind, skew, ours);
-    let doubt_us = if is_of_the_calendar(kind) && skew.is_known() {
-        skew.doubt_us()
+    if is_of_the_calendar(kind) {
+        Moment {
+            at: skew.earliest(ours),
+            latest: skew.latest(ours),
+        }
     } else {
-        0
-    };
-    Moment {
-        at,
-        earliest: at.plus_us(-doubt_us),
-        latest: at.plus_us(doubt_us),
+        Moment::certain(ours)
     }
 }
 
 fn now_for(kind: &WindowKind, skew: &Skew, ours: LimitTime) -> LimitTime {
-    if is_of_the_calendar(kind) {
-        skew.theirs(ours)
-    } else {
-        ours
-    }
+    moment_for(kind, skew, ours).at
 }
 
 #[cfg(test)]

@@ -30,12 +30,20 @@ const SLACK_PARTS: i64 = 50;
 const RECENT_MAX: usize = 100_000;
 
 /// The present by the clock that a budget goes by. Of another's clock one knows only within what
-/// bounds it is.
+/// bounds it is: a window is over when it is so for certain, and what is sent while it may be over
+/// takes of it and of the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Moment {
+    /// At the earliest: what was over by then is over.
     pub(super) at: LimitTime,
-    pub(super) earliest: LimitTime,
     pub(super) latest: LimitTime,
+}
+
+impl Moment {
+    /// By a clock that is our own.
+    pub(super) const fn certain(at: LimitTime) -> Self {
+        Self { at, latest: at }
+    }
 }
 
 /// One budget.
@@ -111,7 +119,8 @@ pub(super) enum Occasion {
 /// When a grant may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Belongs {
-    /// Before a time that may lie within it.
+    /// To one window of the calendar, or to all that it may have been when it was asked for; before
+    /// a time that may lie within.
     ToWindow(Window, LimitTime),
     ToOpened(Opened, LimitTime),
     Before(LimitTime),
@@ -175,9 +184,12 @@ impl Pocket {
             .map_or(self.transit_us, |length_us| length_us.min(self.transit_us))
     }
 
-    fn is_usable(&self, held: &Held, now: LimitTime) -> bool {
+    fn is_usable(&self, held: &Held, moment: Moment) -> bool {
+        let now = moment.at;
         match held.belongs {
-            Belongs::ToWindow(window, end) => window.contains(now) && now < end,
+            Belongs::ToWindow(window, end) => {
+                window.contains(now) && window.contains(moment.latest) && now < end
+            }
             Belongs::ToOpened(opened, end) => now < end && now < self.last_send(opened),
             Belongs::Before(end) => now < end,
         }
@@ -194,8 +206,8 @@ impl Pocket {
         self.rule.kind.length_us().unwrap_or(0) / 400
     }
 
-    fn usable(&self, now: LimitTime) -> u64 {
-        let usable = self.held.iter().filter(|held| self.is_usable(held, now));
+    fn usable(&self, moment: Moment) -> u64 {
+        let usable = self.held.iter().filter(|held| self.is_usable(held, moment));
         usable.map(|held| held.unspent).sum()
     }
 
@@ -208,9 +220,10 @@ impl Pocket {
     }
 
     /// What has to be asked of the ledger before a call of this cost.
-    pub(super) fn want(&self, cost: &Cost, now: LimitTime, holder: &str) -> Option<Want> {
+    pub(super) fn want(&self, cost: &Cost, moment: Moment, holder: &str) -> Option<Want> {
+        let now = moment.at;
         let most = cost.most();
-        let lacking = most.saturating_sub(self.usable(now));
+        let lacking = most.saturating_sub(self.usable(moment));
         if lacking == 0 {
             return None;
         }
@@ -219,22 +232,24 @@ impl Pocket {
             _ => BLOCKS_PER_WINDOW,
         };
         let block = (self.limit / most.max(1) / blocks).clamp(1, BLOCK_CALLS_MAX);
-        let is_whole = lacking == most;
         let length_us = self.rule.kind.length_us().unwrap_or(USE_WITHIN_US);
+        // Whoever does not know which window it is takes of many at once: then as little as can be.
+        let is_lost = moment.latest.since_us(now) > length_us;
+        let is_block = lacking == most && !is_lost;
         Some(Want {
             budget: self.id.clone(),
             at: now,
             limit: self.limit,
             call_units: lacking,
-            calls: if is_whole { block as u32 } else { 1 },
-            term: self.term(now),
+            calls: if is_block { block as u32 } else { 1 },
+            term: self.term(moment),
             ask_again: now.plus_us((length_us / ASK_AGAIN_PARTS).max(1)),
             use_us: self.use_within_us() + self.transit_us(),
             holder: holder.to_owned(),
         })
     }
 
-    fn term(&self, now: LimitTime) -> Term {
+    fn term(&self, moment: Moment) -> Term {
         if let WindowKind::FromFirst { length_us } = self.rule.kind {
             return Term::FromFirst {
                 length_us,
@@ -242,27 +257,37 @@ impl Pocket {
                 transit_us: self.transit_us(),
             };
         }
-        if let Some(window) = self.window(now) {
-            let arrived = now.plus_us(self.use_within_us() + self.transit_us());
-            // Calls that may be under way when their window ends may count in the next one.
-            let next = self.window(window.end).filter(|_| arrived >= window.end);
+        // Calls that may be under way when their window ends may count in the next one.
+        let arrived = moment
+            .latest
+            .plus_us(self.use_within_us() + self.transit_us());
+        if let (Some(window), Some(last)) = (self.window(moment.at), self.window(arrived)) {
             return Term::Until {
-                until: next.map_or(window.end, |next| next.end),
+                until: last.end,
                 window: window.start,
             };
         }
         let length_us = self.rule.kind.length_us().unwrap_or(0);
         Term::Until {
-            until: now.plus_us(self.use_within_us() + self.transit_us() + length_us),
+            until: arrived.plus_us(length_us),
             window: LimitTime(0),
         }
     }
 
-    pub(super) fn take_in(&mut self, grant: &Grant, now: LimitTime) {
-        let belongs = match (grant.opened, self.window(now)) {
+    /// Takes in what was asked for then and is granted now.
+    pub(super) fn take_in(&mut self, grant: &Grant, asked: Moment, now: LimitTime) {
+        let end = now.plus_us(self.use_within_us());
+        let windows = (self.window(asked.at), self.window(asked.latest));
+        let belongs = match (grant.opened, windows) {
             (Some(opened), _) => Belongs::ToOpened(opened, LimitTime(i64::MAX)),
-            (None, Some(window)) => Belongs::ToWindow(window, now.plus_us(self.use_within_us())),
-            (None, None) => Belongs::Before(now.plus_us(self.use_within_us())),
+            (None, (Some(Window { start, .. }), Some(last))) => {
+                let all = Window {
+                    start,
+                    end: last.end,
+                };
+                Belongs::ToWindow(all, end)
+            }
+            (None, _) => Belongs::Before(end),
         };
         self.dry_until = LimitTime(i64::MIN);
         self.others = grant
@@ -288,7 +313,7 @@ impl Pocket {
     }
 
     /// Takes the units of a call. `is_blind` says that the server's clock is not known yet.
-    pub(super) fn draw(&mut self, cost: &Cost, now: LimitTime, is_blind: bool) -> Drawn {
+    pub(super) fn draw(&mut self, cost: &Cost, moment: Moment, is_blind: bool) -> Drawn {
         let most = cost.most();
         let mut pieces = Vec::with_capacity(1);
         let mut lacking = most;
@@ -296,7 +321,7 @@ impl Pocket {
             if lacking == 0 {
                 break;
             }
-            if !self.is_usable(&self.held[place], now) {
+            if !self.is_usable(&self.held[place], moment) {
                 continue;
             }
             let held = &mut self.held[place];
@@ -317,16 +342,15 @@ impl Pocket {
             cost: cost.clone(),
             pieces,
             silent_before: self.word.silent,
-            window: self.window(now),
-            sent: now,
+            window: self.window(moment.at),
+            sent: moment.at,
             is_blind,
         }
     }
 
-    /// A call was answered with so many items: what it did not cost can be spent again.
-    pub(super) fn settle(&mut self, drawn: &Drawn, items: u64, moment: Moment) {
-        // As late as it may be: the call may have been counted in a window that has just begun.
-        let now = moment.latest;
+    /// A call was answered with so many items, and counted by `now` at the latest: perhaps in a window
+    /// that had just begun. What it did not cost can be spent again.
+    pub(super) fn settle(&mut self, drawn: &Drawn, items: u64, now: LimitTime) {
         let most = drawn.cost.most();
         let cost = drawn.cost.of(items).min(most);
         let mut to_return = most - cost;
@@ -384,8 +408,7 @@ impl Pocket {
         let length_us = self.rule.kind.length_us().unwrap_or(0);
         let held = self.held.iter().find(|held| held.grant == grant);
         match held.map(|held| held.belongs) {
-            Some(Belongs::ToWindow(window, _)) if window.contains(now) => window.end,
-            // The server may have counted it in any window since.
+            // The server may have counted it in any window until then.
             Some(Belongs::ToWindow(..)) => self.window(now).map_or(now, |window| window.end),
             Some(Belongs::ToOpened(opened, _)) => {
                 let end = opened.latest.plus_us(length_us);
@@ -430,11 +453,10 @@ impl Pocket {
 
     /// What is to be told of grants that are over, or of which nothing is left to send or to hear.
     pub(super) fn settlings(&mut self, moment: Moment, occasion: Occasion) -> Vec<Settling> {
-        let now = moment.at;
         let usable: Vec<bool> = self
             .held
             .iter()
-            .map(|held| self.is_usable(held, now))
+            .map(|held| self.is_usable(held, moment))
             .collect();
         let open_until: Vec<LimitTime> = self
             .held
@@ -460,7 +482,7 @@ impl Pocket {
             });
             let mut parts = std::mem::take(&mut held.parts);
             // Others may know better that a window is not over.
-            parts.retain(|part| part.until > moment.earliest);
+            parts.retain(|part| part.until > moment.at);
             held.unspent = 0;
             settlings.push(Settling {
                 grant: held.grant,
@@ -484,12 +506,18 @@ impl Pocket {
     }
 
     /// A call was sent: when the next one is due, if they are spread evenly.
-    pub(super) fn keep_beat(&mut self, cost: &Cost, now: LimitTime, edge_us: i64) {
+    pub(super) fn keep_beat(&mut self, cost: &Cost, moment: Moment) {
+        let now = moment.at;
         let most = cost.most().max(1);
         let length_us = self.rule.kind.length_us();
         let slack_us = length_us.unwrap_or(0) / SLACK_PARTS;
         let (end, calls_left) = match (self.window(now), self.opened_now(), length_us) {
-            (Some(window), _, _) => (window.end.plus_us(-edge_us), self.left() / most),
+            (Some(window), _, _) => {
+                // While it may be over, calls take of the next window too: they are better sent before.
+                let sure_end = window.end.plus_us(-moment.latest.since_us(now));
+                let end = if now < sure_end { sure_end } else { window.end };
+                (end, self.left() / most)
+            }
             (None, Some(opened), _) => (self.last_send(opened), self.left() / most),
             (None, None, Some(length_us)) => {
                 let calls = i64::try_from(self.limit / most).unwrap_or(i64::MAX);
@@ -534,7 +562,8 @@ impl Pocket {
     /// Units that were surely made and surely still count with the server.
     pub(super) fn counted_since(&self, now: LimitTime) -> u64 {
         let own = self.answered_since(now);
-        let is_fresh = self.held.iter().any(|held| self.is_usable(held, now));
+        let moment = Moment::certain(now);
+        let is_fresh = self.held.iter().any(|held| self.is_usable(held, moment));
         own + if is_fresh { self.spent_by_others } else { 0 }
     }
 
@@ -609,11 +638,12 @@ impl Pocket {
     /// Until when nothing may be sent, if that is so: because the ledger or the server said so, or
     /// because calls of which the server's count may not tell yet could take all that it has left.
     /// Each of their answers may make room again.
-    pub(super) fn shut_at(&self, now: LimitTime, units: u64) -> Option<LimitTime> {
+    pub(super) fn shut_at(&self, moment: Moment, units: u64) -> Option<LimitTime> {
+        let now = moment.at;
         if self.shut_until > now {
             return Some(self.shut_until);
         }
-        if self.dry_until > now && self.usable(now) < units {
+        if self.dry_until > now && self.usable(moment) < units {
             return Some(self.dry_until);
         }
         let window = self.window(now)?;

@@ -19,7 +19,7 @@ pub(crate) struct Skew {
 }
 
 impl Skew {
-    /// Before anything was heard: as far off as clocks commonly are.
+    /// Where nothing is told of it: as far off as clocks commonly are.
     pub(crate) const fn unknown(common_us: i64) -> Self {
         Self {
             least_us: -common_us,
@@ -28,18 +28,36 @@ impl Skew {
         }
     }
 
+    /// Before anything was heard: the first call may count in any window that a date could tell of.
+    pub(crate) const fn unheard(common_us: i64) -> Self {
+        Self {
+            most_us: BELIEVED_US_MAX,
+            ..Self::unknown(common_us)
+        }
+    }
+
     pub(crate) const fn is_known(&self) -> bool {
         self.found.is_some()
     }
 
     /// Takes in the second that an answer is dated with: it was written between these two instants
-    /// of our clock.
-    pub(crate) fn hear(&mut self, date: LimitTime, sent: LimitTime, answered: LimitTime) {
+    /// of our clock. What the server's clock showed at most when it was, if the date is believed.
+    pub(crate) fn hear(
+        &mut self,
+        date: LimitTime,
+        sent: LimitTime,
+        answered: LimitTime,
+    ) -> Option<LimitTime> {
         let least_us = date.since_us(answered);
-        let most_us = date.plus_us(SECOND_US).since_us(sent);
+        let over = date.plus_us(SECOND_US);
         if least_us.saturating_abs() > BELIEVED_US_MAX {
-            return;
+            return None;
         }
+        self.narrow(least_us, over.since_us(sent), answered);
+        Some(over.plus_us(-1))
+    }
+
+    fn narrow(&mut self, least_us: i64, most_us: i64, answered: LimitTime) {
         let Some(found) = self.found else {
             *self = Self {
                 least_us,
@@ -85,23 +103,24 @@ impl Skew {
         (self.least_us, self.most_us)
     }
 
-    /// What the server's clock shows, to the best of our knowledge.
-    pub(crate) fn theirs(&self, ours: LimitTime) -> LimitTime {
-        ours.plus_us(self.middle_us())
+    /// What the server's clock shows at least.
+    pub(crate) fn earliest(&self, ours: LimitTime) -> LimitTime {
+        ours.plus_us(self.least_us)
     }
 
-    /// When our clock shows what theirs does at `theirs`, to the best of our knowledge.
-    pub(crate) fn ours(&self, theirs: LimitTime) -> LimitTime {
-        theirs.plus_us(-self.middle_us())
+    /// What the server's clock shows at most.
+    pub(crate) fn latest(&self, ours: LimitTime) -> LimitTime {
+        ours.plus_us(self.most_us)
     }
 
-    /// By how much that may be wrong.
+    /// When our clock shows that it is `theirs` on the server's for certain.
+    pub(crate) fn reached(&self, theirs: LimitTime) -> LimitTime {
+        theirs.plus_us(-self.least_us)
+    }
+
+    /// How far apart the least and the most are that the server's clock may show.
     pub(crate) const fn doubt_us(&self) -> i64 {
-        (self.most_us - self.least_us + 1) / 2
-    }
-
-    const fn middle_us(&self) -> i64 {
-        self.least_us + (self.most_us - self.least_us) / 2
+        self.most_us - self.least_us
     }
 }
 
@@ -124,9 +143,10 @@ mod tests {
                 let answered = written.plus_us(back_us);
                 let theirs = written.plus_us(true_us);
                 let date = LimitTime(theirs.0 - theirs.0.rem_euclid(SECOND_US));
-                skew.hear(date, sent, answered);
+                let written_most = skew.hear(date, sent, answered);
+                prop_assert!(written_most.is_some_and(|most| theirs <= most));
                 prop_assert!(skew.least_us <= true_us && true_us <= skew.most_us, "{skew:?}");
-                prop_assert!((skew.theirs(now).since_us(now) - true_us).abs() <= skew.doubt_us());
+                prop_assert!(skew.earliest(written) <= theirs && theirs <= skew.latest(written));
                 now = answered;
             }
         }
@@ -140,11 +160,12 @@ mod tests {
             LimitTime(i64::MAX - SECOND_US),
             LimitTime(i64::MIN),
         ] {
-            skew.hear(
+            let heard = skew.hear(
                 date,
                 LimitTime(1_790_000_000_000_000),
                 LimitTime(1_790_000_000_000_001),
             );
+            assert_eq!(heard, None);
         }
         assert_eq!(skew, Skew::unknown(7));
     }
@@ -154,8 +175,8 @@ mod tests {
         let mut skew = Skew::unknown(0);
         let at = |seconds: i64| LimitTime(seconds * SECOND_US);
         skew.hear(at(100), at(100), at(100));
-        assert_eq!(skew.ours(skew.theirs(at(7))), at(7));
+        assert_eq!(skew.reached(skew.earliest(at(7))), at(7));
         skew.hear(at(500), at(101), at(101));
-        assert!((399..=400).contains(&(skew.theirs(at(101)).since_us(at(101)) / SECOND_US)));
+        assert_eq!(skew.bounds(), (399 * SECOND_US, 400 * SECOND_US));
     }
 }

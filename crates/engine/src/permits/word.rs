@@ -53,6 +53,15 @@ impl Purse {
         reports.iter().filter(is_meant).cloned().collect()
     }
 
+    /// By how much the server's word on when a window ends may differ from ours.
+    fn edge_us(&self) -> i64 {
+        if self.skew.is_known() {
+            self.skew.doubt_us().max(self.guard_us)
+        } else {
+            self.guard_us
+        }
+    }
+
     /// Takes in what an answer says of a budget that it was charged to.
     pub(super) async fn hear(
         &mut self,
@@ -60,7 +69,7 @@ impl Purse {
         reports: &[LimitReport],
         ours: LimitTime,
     ) -> Result<(), EngineError> {
-        let edge_us = self.edge_us().max(self.guard_us);
+        let edge_us = self.edge_us();
         let Some(pocket) = self.pockets.get_mut(&drawn.budget) else {
             return Ok(());
         };
@@ -179,7 +188,7 @@ impl Purse {
     ) -> Result<(), EngineError> {
         self.enter_windows(charges).await?;
         let ours = self.clock.limit();
-        let edge_us = self.edge_us().max(self.guard_us);
+        let edge_us = self.edge_us();
         for Charge { budget, .. } in charges {
             let Some(pocket) = self.pockets.get(budget) else {
                 continue;

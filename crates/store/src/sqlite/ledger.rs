@@ -185,3 +185,117 @@ fn make_folder(path: &Path) -> Result<(), StoreError> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::{Acquired, Ledger, Part, Settling, Term, Want};
+    use crate::location::Location;
+    use kittiwake_model::{BudgetId, LimitTime};
+
+    const WINDOW_US: i64 = 300;
+
+    /// Two grants of the window from 300 to 600 are in it: one of which 20 calls were made, and one
+    /// that nobody has closed; calls that were under way when it began; and calls of strangers.
+    const FIRST: &str = "
+    INSERT INTO grants(id, budget, start_us, end_us, budget_limit, calls, unused, closed, holder)
+      VALUES (7, 'token', 300, 600, 100, 25, 5, 1, 'a'), (8, 'token', 300, 600, 100, 10, 0, 0, 'b'),
+             (9, 'token', 300, 600, 100, 6, 6, 1, 'a'), (10, 'other', 300, 600, 50, 1, 0, 1, 'a');
+    INSERT INTO carries VALUES ('token', 300, 600, 'a', 3);
+    INSERT INTO observations VALUES ('token', 300, 600, 40, 4);
+    INSERT INTO blocks VALUES ('shut', 700), ('other', 650);
+    ";
+
+    fn first_schema(path: &Path) {
+        let mut connection = Connection::open(path).unwrap();
+        migrate::migrate(&mut connection, APPLICATION_ID, &MIGRATIONS[..1]).unwrap();
+        assert_eq!(migrate::version_of(&connection).unwrap(), 1);
+        connection.execute_batch(FIRST).unwrap();
+    }
+
+    /// Wants all that there is at a time.
+    fn want(budget: &str, at_us: i64) -> Want {
+        let start_us = at_us - at_us.rem_euclid(WINDOW_US);
+        Want {
+            budget: BudgetId(budget.to_owned()),
+            at: LimitTime(at_us),
+            limit: 100,
+            call_units: 1,
+            calls: 1_000,
+            term: Term::Until {
+                until: LimitTime(start_us + WINDOW_US),
+                window: LimitTime(start_us),
+            },
+            ask_again: LimitTime(at_us + 1),
+            use_us: 0,
+            holder: "here".to_owned(),
+        }
+    }
+
+    /// What is granted, or when to ask again.
+    async fn ask(ledger: &Ledger, budget: &str, at_us: i64) -> Result<u64, i64> {
+        match ledger.acquire(vec![want(budget, at_us)]).await.unwrap() {
+            Acquired::Granted(grants) => Ok(grants[0].units),
+            Acquired::Exhausted { until, .. } => Err(until.0),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_counted_in_a_file_of_the_first_schema_still_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("budgets.db");
+        first_schema(&path);
+        let ledger = Ledger::open_unsynced(&Location::File(path.clone())).unwrap();
+        let usages = ledger.usage(LimitTime(400)).await.unwrap();
+        let shown: Vec<(&str, u64, u64)> = usages
+            .iter()
+            .map(|usage| (&*usage.budget.0, usage.used, usage.foreign))
+            .collect();
+        assert_eq!(
+            shown,
+            [("other", 1, 0), ("shut", 0, 0), ("token", 37, 4)],
+            "20 made, 10 not heard of, 3 carried over, 4 of strangers"
+        );
+        assert_eq!(ask(&ledger, "token", 400).await, Ok(63));
+        assert_eq!(ask(&ledger, "shut", 699).await, Err(700));
+        assert_eq!(ask(&ledger, "shut", 700).await, Ok(100));
+        assert_eq!(ask(&ledger, "other", 649).await, Err(650));
+        // What nobody has closed counts in the window after its own, too.
+        assert_eq!(ask(&ledger, "token", 600).await, Ok(90));
+        assert_eq!(
+            ask(&ledger, "token", 601).await,
+            Err(602),
+            "until it is closed"
+        );
+        let settling = Settling {
+            grant: 8,
+            parts: vec![Part {
+                units: 2,
+                until: LimitTime(900),
+            }],
+            open: None,
+        };
+        ledger.settle(vec![settling]).await.unwrap();
+        assert_eq!(ask(&ledger, "token", 602).await, Ok(8));
+        assert_eq!(ask(&ledger, "token", 900).await, Ok(100));
+    }
+
+    #[test]
+    fn a_file_that_was_brought_forward_has_the_tables_of_a_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (folder.path().join("old.db"), folder.path().join("new.db"));
+        first_schema(&old);
+        let tables = |path: &Path| -> Vec<(String, String)> {
+            let connection = open(path).unwrap();
+            assert_eq!(migrate::version_of(&connection).unwrap(), 2);
+            let mut statement = connection
+                .prepare("SELECT name, coalesce(sql, '') FROM sqlite_master ORDER BY name")
+                .unwrap();
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+            rows.unwrap().collect::<Result<_, _>>().unwrap()
+        };
+        assert_eq!(tables(&old), tables(&new));
+        // A file of this version is left as it is.
+        assert_eq!(tables(&old), tables(&new));
+    }
+}

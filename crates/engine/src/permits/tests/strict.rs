@@ -57,12 +57,7 @@ impl StrictServer {
     }
 
     /// Whether a call would be let in at that moment.
-    pub(super) fn refuser(
-        &mut self,
-        question: &Question,
-        items: u64,
-        at_us: i64,
-    ) -> Option<String> {
+    pub(super) fn refuser(&self, question: &Question, items: u64, at_us: i64) -> Option<String> {
         question.charges.iter().find_map(|charge| {
             let rule = &self.rules[&charge.cost.budget];
             let mut count = self.counts.get(&charge.budget).cloned().unwrap_or_default();
@@ -98,12 +93,12 @@ impl StrictServer {
         Verdict::Admitted
     }
 
-    /// When a refused call is worth trying again.
-    pub(super) fn next_room_us(&mut self, question: &Question, at_us: i64) -> i64 {
+    /// When a refused call is worth trying again. Calls begin windows; looking must not.
+    pub(super) fn next_room_us(&self, question: &Question, at_us: i64) -> i64 {
         let rooms = question.charges.iter().filter_map(|charge| {
             let rule = &self.rules[&charge.cost.budget];
-            let count = self.counts.get_mut(&charge.budget)?;
-            if Self::used(rule, count, at_us) + charge.cost.most() <= rule.limit {
+            let mut count = self.counts.get(&charge.budget)?.clone();
+            if Self::used(rule, &mut count, at_us) + charge.cost.most() <= rule.limit {
                 return None;
             }
             Some(match &rule.kind {
