@@ -5,7 +5,9 @@ use crate::exchange::Shop;
 use crate::lanes::QueueId;
 use crate::parking::Parked;
 use crate::scheduler::Scheduler;
-use kittiwake_model::{Key, Name};
+use kittiwake_frontier::Back;
+use kittiwake_model::{Commit, FrontierRow, Key, Name, WorldTime};
+use kittiwake_network::Robot;
 use kittiwake_store::TaskRecord;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -48,9 +50,15 @@ impl Wanted {
     }
 }
 
-/// Wanted tasks as the store has them, in the same order; none for subjects that became part of
-/// others.
-pub(crate) type Found = (Wanted, Vec<Option<TaskRecord>>);
+/// Wanted tasks as the store has them.
+#[derive(Debug)]
+pub(crate) struct Found {
+    wanted: Wanted,
+    /// In the same order; none for subjects that became part of others.
+    records: Vec<Option<TaskRecord>>,
+    /// The same, with when another answer told what a visit would; empty where none can.
+    told: Vec<Option<WorldTime>>,
+}
 
 /// What is being read.
 #[derive(Debug, Default)]
@@ -73,7 +81,12 @@ impl Reading {
         let shop = Arc::clone(shop);
         self.under_way.spawn(async move {
             let records = shop.store.tasks(wanted.keys()).await?;
-            Ok((wanted, records))
+            let told = shop.told_of(&wanted).await?;
+            Ok(Found {
+                wanted,
+                records,
+                told,
+            })
         });
     }
 
@@ -91,7 +104,7 @@ impl Reading {
     /// What was read since.
     fn take(&mut self) -> Vec<Found> {
         let found = std::mem::take(&mut self.found);
-        for (wanted, _) in &found {
+        for Found { wanted, .. } in &found {
             if let Some(calls) = self.calls.get_mut(&wanted.lane) {
                 *calls = calls.saturating_sub(wanted.calls());
             }
@@ -115,10 +128,86 @@ impl Reading {
     }
 }
 
+impl Shop {
+    /// How long a robot leaves a subject alone of which another answer has told all that it would
+    /// ask for. A round visits everybody.
+    fn leaves_alone_us(&self, robot: &Robot) -> Option<i64> {
+        robot
+            .revisit_after_us
+            .filter(|_| !self.settings.rounds.end())
+    }
+
+    /// When any answer told all that a visit would, of each subject that is wanted.
+    async fn told_of(&self, wanted: &Wanted) -> Result<Vec<Option<WorldTime>>, EngineError> {
+        let robot = self.robot(&wanted.robot)?;
+        let described = self.settings.network.described_by(robot);
+        let (Some((table, groups)), Some(_), Subjects::Fresh { keys, .. }) =
+            (described, self.leaves_alone_us(robot), &wanted.subjects)
+        else {
+            return Ok(Vec::new());
+        };
+        let known = self.store.described(table, keys.clone()).await?;
+        let told = known.iter().map(|known| {
+            let times = groups.iter().map(|group| known.get(group).copied());
+            times.min().flatten()
+        });
+        Ok(told.collect())
+    }
+}
+
 impl Scheduler {
+    /// Leaves alone whom another answer has told of; they are due when they would be if they had
+    /// been visited then.
+    async fn put_off_told(
+        &mut self,
+        (lane, robot): (&Name, &Name),
+        found: &mut Vec<(Key, Option<TaskRecord>)>,
+        told: Vec<Option<WorldTime>>,
+    ) -> Result<(), EngineError> {
+        let shop = Arc::clone(&self.shop);
+        let Some(rest_us) = shop.leaves_alone_us(shop.robot(robot)?) else {
+            return Ok(());
+        };
+        let now = shop.clock.world();
+        let mut rows = Vec::new();
+        let mut told = told.into_iter();
+        found.retain(|(key, record)| {
+            let told = told.next().flatten();
+            let (Some(record), Some(at)) = (record, told) else {
+                return true;
+            };
+            let due = at.plus_us(rest_us);
+            if due <= now || record.row.visited >= Some(at) {
+                return true;
+            }
+            self.frontier.release(lane, *key, Back::Out);
+            rows.push(FrontierRow {
+                visited: Some(at),
+                due,
+                ..record.row.clone()
+            });
+            false
+        });
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let commit = Commit {
+            at: now,
+            frontier: rows,
+            ..Commit::default()
+        };
+        let reports = shop.store.commit(vec![commit]).await?;
+        self.take_in(&reports).await
+    }
+
     /// Makes what was read into work.
     pub(crate) async fn take_found(&mut self) -> Result<(), EngineError> {
-        for (wanted, records) in self.reading.take() {
+        for found in self.reading.take() {
+            let Found {
+                wanted,
+                records,
+                told,
+            } = found;
             let Wanted {
                 lane,
                 robot,
@@ -127,7 +216,8 @@ impl Scheduler {
             } = wanted;
             match subjects {
                 Subjects::Fresh { keys, batch } => {
-                    let found = keys.into_iter().zip(records).collect();
+                    let mut found: Vec<_> = keys.into_iter().zip(records).collect();
+                    self.put_off_told((&lane, &robot), &mut found, told).await?;
                     self.make_work((&lane, &robot), found, batch, begun).await?;
                 }
                 Subjects::Parked(_, parked) => self.make_ready(parked, records).await?,

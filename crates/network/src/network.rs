@@ -9,7 +9,9 @@ use crate::path::Path;
 use crate::politeness::Politeness;
 use crate::seed::SeedRule;
 use crate::shape::{Node, ReadPath, Shape, ShapeId};
-use kittiwake_model::{BudgetRule, Cost, Identity, LinkTable, List, Name, OutcomeCode, Role, Unit};
+use kittiwake_model::{
+    BudgetRule, Cost, Identity, LinkTable, List, Name, OutcomeCode, Role, Table, Unit,
+};
 use std::fmt;
 use url::Url;
 
@@ -301,6 +303,24 @@ impl Network {
 
     pub fn robot(&self, name: &str) -> Option<&Robot> {
         self.robots.iter().find(|robot| &*robot.name == name)
+    }
+
+    /// What a robot finds out of its subjects, if that is all that it is for: their table, and the
+    /// groups of fields. Any other answer that tells them saves the visit.
+    pub fn described_by(&self, robot: &Robot) -> Option<(Table, Vec<Name>)> {
+        let [step] = robot.steps.as_slice() else {
+            return None;
+        };
+        let query = self.query(&step.query)?;
+        let [select] = query.selects.as_slice() else {
+            return None;
+        };
+        if query.pages_max > 1 || !select.is_subject {
+            return None;
+        }
+        let shape = &self.shapes[select.shape];
+        let groups = shape.groups.iter().map(|group| group.name.clone());
+        Some((shape.table, groups.collect()))
     }
 
     pub fn robots(&self) -> &[Robot] {

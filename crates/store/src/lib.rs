@@ -35,7 +35,8 @@ pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 
 use kittiwake_model::{
-    Commit, CommitReport, Control, Cursor, FrontierRow, Identity, Key, Name, RunRecord, WorldTime,
+    Commit, CommitReport, Control, Cursor, FrontierRow, Identity, Key, Name, RunRecord, Table,
+    WorldTime,
 };
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -83,6 +84,13 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     /// Counts for summaries.
     fn summary(&self) -> StoreFuture<'_, Summary>;
+
+    /// Since when all of each group of fields is known of these objects, in the same order.
+    fn described(
+        &self,
+        table: Table,
+        keys: Vec<Key>,
+    ) -> StoreFuture<'_, Vec<BTreeMap<Name, WorldTime>>>;
 
     /// How the crawl stands.
     fn detail(&self) -> StoreFuture<'_, Detail>;

@@ -59,6 +59,7 @@ macro_rules! store_suite {
     ($make:expr) => {
         $crate::store_suite! { @tests $make;
             a_commit_reads_back,
+            what_is_described_is_told_with_its_age,
             the_log_keeps_every_field,
             permuted_observations_end_equal,
             overruled_values_stay_readable,

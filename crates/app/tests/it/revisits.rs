@@ -56,6 +56,28 @@ fn a_round_visits_whom_an_endless_crawl_would_let_rest() {
     }
 }
 
+#[test]
+fn whom_another_answer_has_told_of_is_left_alone_by_all_but_a_round() {
+    let folder = Folder::new();
+    // Time stands still: whatever was told is as fresh as can be.
+    let sim = Sim::start(&folder, "--users 60 --seed 3 --speed 0 --limits off");
+    let seed = sim.first_handle();
+    let crawl = |words: &str| {
+        let words = format!("{seed} --robots relations,profiles --depth 2 --limits off {words}");
+        folder.crawl(&sim.address, &words)
+    };
+    let asked_for_profiles = || {
+        let targets = sim.targets_after(0);
+        let is_meant = |target: &&String| target.starts_with("/api/v1/accounts?");
+        targets.iter().filter(is_meant).count()
+    };
+    crawl("--max-time 3s");
+    assert!(sim.calls() > 10, "{} calls", sim.calls());
+    assert_eq!(asked_for_profiles(), 0, "lists tell all of their members");
+    crawl("--again");
+    assert!(asked_for_profiles() > 0);
+}
+
 /// How often all threads of a process went to sleep so far.
 fn sleeps(process: u32) -> u64 {
     let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("its threads");

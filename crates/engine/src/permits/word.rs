@@ -1,6 +1,6 @@
 //! The server's word on its limits: it lowers ours at once, and tells limits that only it knows.
 
-use super::pocket::Drawn;
+use super::pocket::{Drawn, Pocket};
 use super::{Charge, Purse, now_for};
 use crate::EngineError;
 use kittiwake_model::{BudgetId, BudgetRule, LimitTime, WindowKind};
@@ -31,26 +31,19 @@ impl Purse {
         Ok(told.map(|told| budget::after_reserve(told, self.reserve)))
     }
 
-    /// What an answer says, without what need not be meant. Where budgets have the same limit and the
-    /// same end, an answer that names none speaks of the one that has the least left: if what we
-    /// know of one explains the word, it says nothing new of the others.
+    /// What an answer says, each word of one budget. Where several have the same limit and the same
+    /// end, an answer that names none speaks of the one that has the least left: by our count, since
+    /// there is no other. Should it have meant another, calls that draw from both are held back all
+    /// the same, and the answers to those that do not are plain.
     pub(super) fn attribute(&self, drawn: &[Drawn], reports: &[LimitReport]) -> Vec<LimitReport> {
-        let pocket_of = |report: &LimitReport| {
+        let left = |report: &LimitReport| {
             let mut pockets = drawn.iter().filter_map(|it| self.pockets.get(&it.budget));
-            pockets.find(|pocket| pocket.rule.name == report.budget)
+            let pocket = pockets.find(|pocket| pocket.rule.name == report.budget);
+            pocket.map_or(u64::MAX, Pocket::left)
         };
-        let explained = |report: &LimitReport| match (report.word, pocket_of(report)) {
-            (Word::Left { limit, remaining }, Some(pocket)) => {
-                let told = budget::after_reserve(limit, self.reserve);
-                let left = remaining.saturating_sub(limit.saturating_sub(told));
-                !report.is_named && pocket.left() <= left
-            }
-            _ => false,
-        };
-        let is_explained = reports.iter().any(explained);
-        let is_meant =
-            |report: &&LimitReport| report.is_named || !is_explained || explained(report);
-        reports.iter().filter(is_meant).cloned().collect()
+        let (named, unnamed): (Vec<_>, Vec<_>) = reports.iter().partition(|it| it.is_named);
+        let meant = unnamed.into_iter().min_by_key(|report| left(report));
+        named.into_iter().chain(meant).cloned().collect()
     }
 
     /// By how much the server's word on when a window ends may differ from ours.

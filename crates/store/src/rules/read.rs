@@ -2,11 +2,14 @@
 
 use crate::cell::{Cell, Row, cells};
 use crate::database::Database;
+use crate::error::unreadable;
+use crate::observed;
 use crate::{Due, DueQuestion, StoreError, Summary, TaskRecord};
 use kittiwake_model::{
     Alias, Control, ControlCommand, Cursor, CursorState, FrontierRow, Identity, Key, Name,
-    RealTime, RunRecord, WorldTime,
+    RealTime, RunRecord, Table, WorldTime,
 };
+use std::collections::BTreeMap;
 
 /// Commands that are given at once.
 const CONTROLS_MAX: i64 = 1_000;
@@ -133,6 +136,30 @@ fn task(
         cursors: cursors(database, subject)?,
         opted_out,
     }))
+}
+
+/// Since when all of each group of fields is known. Times that are not in the rows yet are left out:
+/// what was seen then is taken for older than it is.
+pub(crate) fn described(
+    database: &dyn Database,
+    table: Table,
+    keys: &[Key],
+) -> Result<Vec<BTreeMap<Name, WorldTime>>, StoreError> {
+    let sql = format!("SELECT observed FROM {} WHERE key = ?1", table.name());
+    let mut described = Vec::with_capacity(keys.len());
+    for key in keys {
+        let text = database.first(&*sql, cells![key.0], |row| row.get::<String>(0))?;
+        let groups = text.as_deref().map(observed::from_text).transpose();
+        let groups = groups.map_err(|error| unreadable(key.0, &error))?;
+        let since = |group: &observed::Read| {
+            let older = group.older.values().min();
+            let oldest = older.map_or(group.newest, |older| group.newest.min(*older));
+            WorldTime(oldest.at_us)
+        };
+        let groups = groups.unwrap_or_default().into_iter();
+        described.push(groups.map(|(name, group)| (name, since(&group))).collect());
+    }
+    Ok(described)
 }
 
 /// Everything by which an object is known; what was seen last comes first.

@@ -10,7 +10,10 @@ use crate::{
     Detail, Due, DueQuestion, Methods, Outlook, OutlookQuestion, StoreError, StoreErrorKind,
     Summary, TaskRecord,
 };
-use kittiwake_model::{Commit, CommitReport, Control, Identity, Key, Name, RunRecord};
+use kittiwake_model::{
+    Commit, CommitReport, Control, Identity, Key, Name, RunRecord, Table, WorldTime,
+};
+use std::collections::BTreeMap;
 use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
 
@@ -209,6 +212,15 @@ impl Service {
             .await
     }
 
+    pub(crate) async fn described(
+        &self,
+        table: Table,
+        keys: Vec<Key>,
+    ) -> Result<Vec<BTreeMap<Name, WorldTime>>, StoreError> {
+        self.ask(move |database| read::described(database, table, &keys))
+            .await
+    }
+
     pub(crate) async fn detail(&self) -> Result<Detail, StoreError> {
         self.ask(detail::detail).await
     }
@@ -338,6 +350,17 @@ macro_rules! serve {
 
             fn summary(&self) -> $crate::StoreFuture<'_, $crate::Summary> {
                 Box::pin(self.service.summary())
+            }
+
+            fn described(
+                &self,
+                table: kittiwake_model::Table,
+                keys: Vec<kittiwake_model::Key>,
+            ) -> $crate::StoreFuture<
+                '_,
+                Vec<std::collections::BTreeMap<kittiwake_model::Name, kittiwake_model::WorldTime>>,
+            > {
+                Box::pin(self.service.described(table, keys))
             }
 
             fn detail(&self) -> $crate::StoreFuture<'_, $crate::Detail> {

@@ -51,6 +51,34 @@ pub async fn a_commit_reads_back(make: Make<'_>) {
     assert_eq!(number(&*store, "SELECT count(*) FROM pending").await, 0);
 }
 
+/// A group is known since the oldest of its fields was observed.
+pub async fn what_is_described_is_told_with_its_age(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let alice = user("alice");
+    let bob = key(&*store, &user("bob")).await;
+    let about = |fields: &[(&str, Value)]| {
+        let groups = vec![group("profile", fields)];
+        object(Table::Users, alice.clone(), groups)
+    };
+    let whole = about(&[("description", text("hello")), ("url", text("https://a/"))]);
+    let part = about(&[("description", text("good bye"))]);
+    for (time_us, object) in [(5, whole), (8, card(alice.clone(), "Alice")), (9, part)] {
+        let objects = vec![object];
+        let commit_at = Commit {
+            objects,
+            ..at(time_us)
+        };
+        commit(&*store, commit_at).await;
+    }
+    let alice = key(&*store, &alice).await;
+    let described = store.described(Table::Users, vec![bob, alice]).await;
+    let described = described.unwrap();
+    assert!(described[0].is_empty(), "only named");
+    let expected = [("card", 8), ("profile", 5)].map(|(name, us)| (name.into(), WorldTime(us)));
+    assert_eq!(described[1], expected.into_iter().collect());
+}
+
 pub async fn the_log_keeps_every_field(make: Make<'_>) {
     let place = make();
     let store = place.open().unwrap();
