@@ -49,7 +49,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Network(command) => network::run(command),
         Command::Sim(SimCommand::Serve(arguments)) => sim::run(&arguments).await,
         Command::Simulate(arguments) => simulate::run(&arguments).await,
-        Command::Demo(arguments) => demo::run(&arguments).await,
+        Command::Demo(arguments) => Box::pin(demo::run(&arguments)).await,
         Command::Config(command) => config::run(&command),
         Command::Doctor(arguments) => Ok(doctor::run(&arguments)),
         Command::Completions(arguments) => completions::run(&arguments),
