@@ -211,9 +211,9 @@ mod tests {
         assert_eq!(
             stages(&recent),
             "latest 10 calls: 5.0 calls/s, 2.5 kB/s; time: choosing 0.0 %, waiting 25.0 %, \
-             network 75.0 %, reading 0.0 %, storing 0.0 %\n\
-             each call: 0.000 ms to choose it, 0.000 ms to read its answer; 99 of 100 within 0.000 \
-             and 0.000 ms\n"
+             network 75.0 %, reading 0.0 %, seeding 0.0 %, storing 0.0 %\n\
+             each call: 0.000 ms to choose it, 0.000 ms to find what follows from it; 99 of 100 \
+             within 0.000 and 0.000 ms\n"
         );
     }
 }

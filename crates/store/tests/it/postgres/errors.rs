@@ -103,8 +103,20 @@ fn a_newer_schema_is_refused() {
         assert_says(&error, StoreErrorKind::Newer, "newer version");
     }
     // Nothing was changed by trying.
-    schema.run("UPDATE rules SET value = '3' WHERE name = 'schema'");
+    schema.run("UPDATE rules SET value = '4' WHERE name = 'schema'");
     drop(open(&schema));
+}
+
+#[test]
+fn an_older_schema_is_read_once_it_was_crawled_into() {
+    let schema = schema();
+    drop(open(&schema));
+    schema.run("ALTER TABLE query_log DROP COLUMN read_us CASCADE");
+    schema.run("UPDATE rules SET value = '3' WHERE name = 'schema'");
+    let error = refused(&schema.url, OpenMode::Read);
+    assert_says(&error, StoreErrorKind::Other, "older version");
+    drop(open(&schema));
+    schema.run("SELECT read_us FROM query_log");
 }
 
 #[test]
