@@ -26,6 +26,10 @@ pub(crate) const BATCH_PATIENCE: Duration = Duration::from_secs(5);
 /// Subjects leased at once, at the most.
 const LEASES_MAX: usize = 1_024;
 
+/// Calls for one subject each that are kept at hand, however few are sent at once: a look into the
+/// store is shared by half as many.
+const SINGLE_MIN: usize = 32;
+
 /// Waiting subjects are counted up to this many.
 const COUNTED_MAX: usize = 1_000_000;
 
@@ -164,13 +168,17 @@ impl Scheduler {
                 continue;
             }
             let begun = Instant::now();
+            let batch = self.batch_size(&filing.robot)?;
+            let enough = match batch {
+                1 => enough.max(SINGLE_MIN),
+                _ => enough,
+            };
             let at_hand = self.at_hand(&filing.lane);
             // Many are read at once, rather than one after the other as they are needed.
             if at_hand > enough / 2 {
                 continue;
             }
             self.refill(&filing.lane).await?;
-            let batch = self.batch_size(&filing.robot)?;
             let calls_wanted = enough.saturating_sub(at_hand);
             let wanted = calls_wanted.min((LEASES_MAX / batch).max(1)) * batch;
             let wanted = self.filling(&filing.lane, batch, wanted);
