@@ -457,7 +457,9 @@ impl Purse {
                     .await?;
             }
         }
-        let reports = self.attribute(&permit.drawn, answered.reports);
+        let reports = self
+            .attribute(&permit.drawn, answered.reports, ours)
+            .await?;
         for drawn in &permit.drawn {
             self.hear(drawn, &reports, ours).await?;
         }

@@ -1,6 +1,6 @@
 //! The server's word on its limits: it lowers ours at once, and tells limits that only it knows.
 
-use super::pocket::{Drawn, Pocket};
+use super::pocket::Drawn;
 use super::{Charge, Purse, now_for};
 use crate::EngineError;
 use kittiwake_model::{BudgetId, BudgetRule, LimitTime, WindowKind};
@@ -32,18 +32,48 @@ impl Purse {
     }
 
     /// What an answer says, each word of one budget. Where several have the same limit and the same
-    /// end, an answer that names none speaks of the one that has the least left: by our count, since
-    /// there is no other. Should it have meant another, calls that draw from both are held back all
-    /// the same, and the answers to those that do not are plain.
-    pub(super) fn attribute(&self, drawn: &[Drawn], reports: &[LimitReport]) -> Vec<LimitReport> {
-        let left = |report: &LimitReport| {
-            let mut pockets = drawn.iter().filter_map(|it| self.pockets.get(&it.budget));
-            let pocket = pockets.find(|pocket| pocket.rule.name == report.budget);
-            pocket.map_or(u64::MAX, Pocket::left)
-        };
+    /// end, an answer that names none speaks of the one that has the least left: by our count, or, if
+    /// that does not explain it, by that of all processes. Should it have meant another, calls that
+    /// draw from both are held back all the same, and the answers to those that do not are plain.
+    pub(super) async fn attribute(
+        &self,
+        drawn: &[Drawn],
+        reports: &[LimitReport],
+        ours: LimitTime,
+    ) -> Result<Vec<LimitReport>, EngineError> {
         let (named, unnamed): (Vec<_>, Vec<_>) = reports.iter().partition(|it| it.is_named);
-        let meant = unnamed.into_iter().min_by_key(|report| left(report));
-        named.into_iter().chain(meant).cloned().collect()
+        let mut pockets = Vec::with_capacity(unnamed.len());
+        for report in &unnamed {
+            let mut drawn = drawn.iter().filter_map(|it| self.pockets.get(&it.budget));
+            if let Some(pocket) = drawn.find(|pocket| pocket.rule.name == report.budget) {
+                pockets.push((*report, pocket, pocket.left()));
+            }
+        }
+        let is_doubtful = pockets.len() > 1
+            && pockets
+                .iter()
+                .all(|(report, _, left)| self.told_left(report).is_some_and(|told| told < *left));
+        if let (true, Some(ledger)) = (is_doubtful, &self.ledger) {
+            for (_, pocket, left) in &mut pockets {
+                let now = now_for(&pocket.rule.kind, &self.skew, ours);
+                let usage = ledger.usage(now).await?;
+                let usage = usage.iter().find(|usage| usage.budget == pocket.id);
+                let used = usage.map_or(0, |usage| usage.used);
+                *left = pocket.limit.saturating_sub(used);
+            }
+        }
+        let meant = pockets.iter().min_by_key(|(_, _, left)| *left);
+        let meant = meant.map(|(report, ..)| *report);
+        Ok(named.into_iter().chain(meant).cloned().collect())
+    }
+
+    /// What a server leaves us by its word, without what we leave to others.
+    fn told_left(&self, report: &LimitReport) -> Option<u64> {
+        let Word::Left { limit, remaining } = report.word else {
+            return None;
+        };
+        let told = budget::after_reserve(limit, self.reserve);
+        Some(remaining.saturating_sub(limit.saturating_sub(told)))
     }
 
     /// By how much the server's word on when a window ends may differ from ours.
