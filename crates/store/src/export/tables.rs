@@ -167,13 +167,13 @@ const QUERY_LOG: &[Part] = parts!(
     Time("committed": Time),
     Json("budgets": Json),
     Plain("rank_us": Integer),
-    Plain("read_us": Integer),
     Plain("seed_us": Integer),
     Plain("bytes": Integer),
     Plain("mended": Integer),
     Plain("rows_new": Integer),
     Plain("rows_changed": Integer),
     Plain("definition": Text),
+    Plain("read_us": Integer),
 );
 
 const RUNS: &[Part] = parts!(

@@ -97,7 +97,7 @@ pub(crate) fn sql_of(table: ExportTable) -> &'static str {
         ExportTable::QueryLog => {
             "SELECT id, query, subjects, target, cursor, credential, node, status, outcome, reason,
                     at_us, scheduled_us, sent_us, answered_us, committed_us, budgets, rank_us,
-                    read_us, seed_us, bytes, mended, rows_new, rows_changed, definition
+                    seed_us, bytes, mended, rows_new, rows_changed, definition, read_us
              FROM query_log WHERE ?1 IS NULL OR at_us >= ?1 ORDER BY id"
         }
         ExportTable::Runs => {

@@ -53,7 +53,7 @@ fn query_log_view(words: Words) -> String {
         "SELECT id, query, {} \
                  AS subjects, target, cursor, credential, node, status, outcome, reason, \
                  {} AS at, {} AS scheduled, {} AS sent, {} AS answered, {} AS committed, budgets, \
-                 rank_us, read_us, seed_us, bytes, mended, rows_new, rows_changed, definition \
+                 rank_us, seed_us, bytes, mended, rows_new, rows_changed, definition, read_us \
                  FROM query_log",
         (words.of_each_key)("subjects", id),
         iso("at_us"),

@@ -19,13 +19,9 @@ struct Told {
     left: Option<u64>,
 }
 
-/// One process, in one window of which strangers have used a part already. Calls overtake one
-/// another on their way to the server and back; one answer in `silent_in` tells nothing. How many
-/// calls the server has counted in the end.
-async fn fill_a_window(seed: u64, kind: WindowKind, foreign: u64, silent_in: u64) -> u64 {
-    let mut dice = Dice::new(seed);
-    let kept = Kept::in_a_file();
-    let now_us = Arc::new(AtomicI64::new(1_000 * SECOND_US));
+/// A process that has just begun, and the clock that it looks at, in microseconds.
+fn purse_at(kept: &Kept, seconds: i64) -> (Purse, Arc<AtomicI64>) {
+    let now_us = Arc::new(AtomicI64::new(seconds * SECOND_US));
     let clock_us = Arc::clone(&now_us);
     let clock = Clock::new(ClockSpec::real(), move || {
         RealTime(clock_us.load(Ordering::Relaxed))
@@ -36,16 +32,32 @@ async fn fill_a_window(seed: u64, kind: WindowKind, foreign: u64, silent_in: u64
         pace: Pace::Burst,
     };
     let ledger = Ledger::open_unsynced(&kept.place()).unwrap();
-    let mut purse = Purse::new(Some(ledger), clock, "a".to_owned(), limits);
-    let rule = rule("budget", Scope::Token, LIMIT, kind);
-    let budget = BudgetId("budget".into());
-    purse.add(budget.clone(), &rule).await.unwrap();
-    let cost = Cost {
-        budget: rule.name.clone(),
+    (
+        Purse::new(Some(ledger), clock, "a".to_owned(), limits),
+        now_us,
+    )
+}
+
+fn one_call(budget: &str) -> Cost {
+    Cost {
+        budget: budget.into(),
         call: 1,
         item: 0,
         items_max: 0,
-    };
+    }
+}
+
+/// One process, in one window of which strangers have used a part already. Calls overtake one
+/// another on their way to the server and back; one answer in `silent_in` tells nothing. How many
+/// calls the server has counted in the end.
+async fn fill_a_window(seed: u64, kind: WindowKind, foreign: u64, silent_in: u64) -> u64 {
+    let mut dice = Dice::new(seed);
+    let kept = Kept::in_a_file();
+    let (mut purse, now_us) = purse_at(&kept, 1_000);
+    let rule = rule("budget", Scope::Token, LIMIT, kind);
+    let budget = BudgetId("budget".into());
+    purse.add(budget.clone(), &rule).await.unwrap();
+    let cost = one_call(&rule.name);
     let charges = [Charge { budget, cost }];
     let (mut counted, mut flights) = (foreign, Vec::<Told>::new());
     for _ in 0..3_000 {
@@ -143,30 +155,14 @@ async fn strangers_are_allowed_for_in_windows_of_every_kind() {
 #[tokio::test]
 async fn a_word_on_one_limit_is_not_taken_for_one_on_another() {
     let kept = Kept::in_a_file();
-    let now_us = Arc::new(AtomicI64::new(500 * SECOND_US));
-    let clock_us = Arc::clone(&now_us);
-    let clock = Clock::new(ClockSpec::real(), move || {
-        RealTime(clock_us.fetch_add(1_000, Ordering::Relaxed))
-    });
-    let limits = Limits::Keep {
-        reserve: 0.0,
-        guard: Duration::ZERO,
-        pace: Pace::Burst,
-    };
-    let ledger = Ledger::open_unsynced(&kept.place()).unwrap();
-    let mut purse = Purse::new(Some(ledger), clock, "a".to_owned(), limits);
+    let (mut purse, now_us) = purse_at(&kept, 500);
     let mut charges = Vec::new();
     for (name, seconds) in [("token", 1_000), ("paging", 3_000)] {
         let length_us = seconds * SECOND_US;
         let rule = rule(name, Scope::Token, LIMIT, WindowKind::Aligned { length_us });
         let budget = BudgetId(name.into());
         purse.add(budget.clone(), &rule).await.unwrap();
-        let cost = Cost {
-            budget: rule.name.clone(),
-            call: 1,
-            item: 0,
-            items_max: 0,
-        };
+        let cost = one_call(&rule.name);
         charges.push(Charge { budget, cost });
     }
     let mut paging_left = LIMIT;
@@ -174,6 +170,7 @@ async fn a_word_on_one_limit_is_not_taken_for_one_on_another() {
         now_us.fetch_max(from_seconds * SECOND_US, Ordering::Relaxed);
         let mut token_left = LIMIT;
         for call in 0..calls {
+            now_us.fetch_add(1_000, Ordering::Relaxed);
             let is_paging = paging_left > 0;
             let drawn = if is_paging {
                 &charges[..]
