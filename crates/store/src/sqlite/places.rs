@@ -180,10 +180,11 @@ impl Places {
 
 /// A filter of what is in the table, unless that is too much to read.
 fn placed(connection: &Connection, moved: i64) -> Result<Filter, StoreError> {
-    if moved > ROWS_MAX {
+    let rows = u64::try_from(moved).unwrap_or(0);
+    if rows > ROWS_MAX {
         return Ok(Filter::default());
     }
-    let mut filter = Filter::of_nothing();
+    let mut filter = Filter::for_rows(rows);
     let mut statement = connection.prepare("SELECT hash FROM id_places")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {

@@ -6,9 +6,12 @@
 //! with the day. If nobody waits, the next ones in order are looked at. The lowest price decides when
 //! somebody is first looked at, not who is taken: one that is a little too low costs a few looks.
 
+mod wheel;
+
 use kittiwake_model::WorldTime;
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use wheel::Wheel;
 
 /// How many of those who wait are looked at afresh for one call, at least and at most.
 const LOOKED_AT: usize = 2;
@@ -84,7 +87,7 @@ impl Ord for Ready {
 /// Subjects by the time at which they are looked at, and those who wait to be taken.
 #[derive(Debug)]
 pub struct Market {
-    filed: BinaryHeap<Reverse<(WorldTime, u32, u32)>>,
+    filed: Wheel,
     ready: BinaryHeap<Ready>,
     /// By subject: what is filed or waits under an older stamp is out of date.
     stamps: Vec<u32>,
@@ -105,7 +108,7 @@ pub struct Market {
 impl Default for Market {
     fn default() -> Self {
         Self {
-            filed: BinaryHeap::new(),
+            filed: Wheel::default(),
             ready: BinaryHeap::new(),
             stamps: Vec::new(),
             is_ready: Vec::new(),
@@ -141,7 +144,7 @@ impl Market {
             self.is_ready.resize(place + 1, false);
         }
         let stamp = self.next_stamp(subject);
-        self.filed.push(Reverse((due, subject, stamp)));
+        self.filed.push(due, (subject, stamp));
     }
 
     /// Files somebody under the time at which a visit may be worth a call.
@@ -180,7 +183,7 @@ impl Market {
         }
         if self.filed.len() > STALE_TIMES * stamps.len() + STALE_MIN {
             self.filed
-                .retain(|Reverse((_, subject, stamp))| *stamp == stamps[*subject as usize]);
+                .retain(|(subject, stamp)| stamp == stamps[subject as usize]);
         }
     }
 
@@ -193,20 +196,18 @@ impl Market {
     fn file_all(&mut self, now: WorldTime, worth: &impl Worth) {
         self.filed_at = self.lowest;
         let filed = std::mem::take(&mut self.filed);
-        let current = filed.into_iter().filter_map(|Reverse(entry)| {
-            let place = entry.1 as usize;
-            (entry.2 == self.stamps[place]).then_some((entry, self.is_ready[place]))
-        });
-        self.filed = current
-            .map(|((due, subject, stamp), is_ready)| {
-                let sooner = if is_ready {
-                    due
-                } else {
-                    due.min(self.due(subject, now, worth))
-                };
-                Reverse((sooner, subject, stamp))
-            })
-            .collect();
+        for (due, (subject, stamp)) in filed.into_entries() {
+            let place = subject as usize;
+            if stamp != self.stamps[place] {
+                continue;
+            }
+            let sooner = if self.is_ready[place] {
+                due
+            } else {
+                due.min(self.due(subject, now, worth))
+            };
+            self.filed.push(sooner, (subject, stamp));
+        }
     }
 
     fn next_stamp(&mut self, subject: u32) -> u32 {
@@ -249,13 +250,8 @@ impl Market {
 
     /// Takes the next filed subject if it is due by a time, or anyway.
     fn pop_filed(&mut self, by: Option<WorldTime>) -> Option<u32> {
-        while let Some(Reverse((due, subject, stamp))) = self.filed.peek().copied() {
-            let is_current = stamp == self.stamps[subject as usize];
-            if is_current && by.is_some_and(|by| due > by) {
-                return None;
-            }
-            self.filed.pop();
-            if is_current {
+        while let Some((subject, stamp)) = self.filed.pop(by) {
+            if stamp == self.stamps[subject as usize] {
                 return Some(subject);
             }
         }
