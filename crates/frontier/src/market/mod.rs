@@ -16,8 +16,10 @@ use wheel::Wheel;
 /// How many of those who wait are looked at afresh for one call, at least and at most.
 const LOOKED_AT: usize = 2;
 const LOOKED_AT_MAX: usize = 32;
-/// Somebody who waits is looked at again after this part of the time since its visit.
-const AGAIN_PART: i64 = 16;
+/// Somebody who waits is looked at again after this part of the time since its visit, at least, and
+/// of the time after which a visit will be worth the price.
+const AGAIN_PART: f64 = 1.0 / 16.0;
+const MISSING_PART: f64 = 1.0 / 3.0;
 const AGAIN_US_MIN: i64 = 60_000_000;
 const AGAIN_US_MAX: i64 = 86_400_000_000;
 /// And after this time, if what it is worth rises and falls with the day.
@@ -236,7 +238,8 @@ impl Market {
             } else {
                 AGAIN_US_MAX
             };
-        let again_us = (waited_us / AGAIN_PART).clamp(AGAIN_US_MIN, most_us);
+        let again_us = (waited_us as f64 * self.again_part(index)) as i64;
+        let again_us = again_us.clamp(AGAIN_US_MIN, most_us);
         self.file(subject, now.plus_us(again_us));
         let stamp = self.stamps[subject as usize];
         self.is_ready[subject as usize] = true;
@@ -246,6 +249,14 @@ impl Market {
             subject,
             stamp,
         });
+    }
+
+    /// After which part of the time since its visit somebody is looked at again. What a visit is worth
+    /// grows by the square of the time, more or less: who is below the price can wait for a good part
+    /// of what is missing.
+    fn again_part(&self, index: f64) -> f64 {
+        let missing = (self.price / index.max(PRICE_MIN)).sqrt() - 1.0;
+        (missing * MISSING_PART).max(AGAIN_PART)
     }
 
     /// Takes the next filed subject if it is due by a time, or anyway.

@@ -50,6 +50,8 @@ const HELD: f64 = 5.0;
 /// A full answer tells of the hours of the day only if it covers as much: otherwise the hours before
 /// a visit would look like the busy ones.
 const PROFILE_DAYS: f64 = 1.0;
+/// How many of the features are rates; the others are bursts.
+const STEADY: usize = 3;
 /// No pace is slower, in posts a day: a visit to somebody silent is worth little, not nothing.
 const PACE_MIN: f64 = 1e-9;
 
@@ -96,35 +98,49 @@ struct Belief {
 impl Belief {
     /// The mean pace without bursts, in posts a day.
     fn pace(&self, shared: &Shared) -> f64 {
+        self.steady_pace(shared).max(PACE_MIN)
+    }
+
+    fn steady_pace(&self, shared: &Shared) -> f64 {
         let weights = &shared.weights;
         let usual = weights[0] * shared.mean_rate();
-        (usual + weights[1] * self.slow + weights[2] * self.fast).max(PACE_MIN)
+        usual + weights[1] * self.slow + weights[2] * self.fast
     }
 
     /// The features of the forecast, integrated from the last visit to a time.
     fn features(&self, shared: &Shared, to: WorldTime) -> [f64; FEATURES] {
         let weight = shared.week.weight_days(&self.hours, self.since, to);
         let elapsed = days_between(self.since, to);
-        let burst = |which: usize| {
-            let posts = f64::from(self.memory.bursts[which]);
-            if posts < 1e-4 {
-                return 0.0;
-            }
-            posts * (1.0 - (-elapsed / BURST_DAYS[which]).exp())
-        };
         [
             weight * shared.mean_rate(),
             weight * self.slow,
             weight * self.fast,
-            burst(0),
-            burst(1),
-            burst(2),
+            self.of_burst(0, elapsed),
+            self.of_burst(1, elapsed),
+            self.of_burst(2, elapsed),
         ]
     }
 
-    /// How many posts are expected to wait.
+    /// What a burst that was felt at the last visit has brought since.
+    fn of_burst(&self, which: usize, elapsed_days: f64) -> f64 {
+        let posts = f64::from(self.memory.bursts[which]);
+        if posts < 1e-4 {
+            return 0.0;
+        }
+        posts * (1.0 - (-elapsed_days / BURST_DAYS[which]).exp())
+    }
+
+    /// How many posts are expected to wait: the features as they are weighed. This is asked more than
+    /// anything else, and most bursts weigh nothing.
     fn expected(&self, shared: &Shared, to: WorldTime) -> f64 {
-        weighed(&self.features(shared, to), &shared.weights)
+        let weight = shared.week.weight_days(&self.hours, self.since, to);
+        let elapsed = days_between(self.since, to);
+        let steady = weight * self.steady_pace(shared);
+        let weights = shared.weights[STEADY..].iter().enumerate();
+        let bursts = weights
+            .filter(|(_, weight)| **weight > 0.0)
+            .map(|(which, weight)| weight * self.of_burst(which, elapsed));
+        steady + bursts.sum::<f64>()
     }
 }
 
@@ -162,9 +178,9 @@ impl Adaptive {
         let until = now.plus_us(AHEAD_HOURS as i64 * HOUR_US);
         let ahead = shared.week.weight_days(&belief.hours, now, until);
         let ahead = ahead * HOURS as f64 / AHEAD_HOURS as f64;
-        let pace = belief.pace(shared) * ahead.max(AHEAD_MIN).sqrt();
+        let pace = self.pace_ahead(belief.pace(shared), ahead);
         let expected = belief.expected(shared, now);
-        self.worth_of(&belief.memory, expected, self.impatient(pace))
+        self.worth_of(&belief.memory, expected, pace)
     }
 
     fn worth_of(&self, memory: &Memory, expected: f64, pace: f64) -> f64 {
@@ -177,8 +193,10 @@ impl Adaptive {
         worth
     }
 
-    /// The less patience, the less a quick pace is a reason to wait.
-    fn impatient(&self, pace: f64) -> f64 {
+    /// The pace of the next hours, if they are so busy against the mean. The less patience, the less a
+    /// quick pace is a reason to wait.
+    fn pace_ahead(&self, pace: f64, ahead: f64) -> f64 {
+        let pace = pace * ahead.max(AHEAD_MIN).sqrt();
         if self.objective.patience >= 1.0 {
             return pace;
         }
@@ -194,18 +212,34 @@ impl Adaptive {
         price: f64,
         now: WorldTime,
     ) -> WorldTime {
+        const DAYS_MAX: usize = 14;
         const HOURS_MAX: usize = 14 * HOURS;
         let pace = belief.pace(shared);
-        let paces: [f64; HOURS] = std::array::from_fn(|hour| {
+        let ahead: [f32; HOURS] = std::array::from_fn(|hour| {
             let next = (0..AHEAD_HOURS).map(|step| belief.hours[(hour + step) % HOURS]);
-            let ahead = f64::from(next.sum::<f32>()) / AHEAD_HOURS as f64;
-            self.impatient(pace * ahead.max(AHEAD_MIN).sqrt())
+            next.sum::<f32>() / AHEAD_HOURS as f32
         });
-        let mut at = self.first_day_worth(shared, belief, &paces, price, now);
+        let pace_at = |ahead: f32| self.pace_ahead(pace, f64::from(ahead));
+        let quietest = ahead.iter().copied().fold(f32::INFINITY, f32::min);
+        let needed = self.needed(belief, pace_at(quietest), price);
+        let mut at = Self::first_day_worth(shared, belief, needed, now);
         let mut expected = belief.expected(shared, at);
         let mut hour = hour_of_week(at);
+        for _ in 0..DAYS_MAX {
+            let day = pace * shared.week.weight_of_day(hour / HOURS);
+            if expected + day >= needed {
+                break;
+            }
+            expected += day;
+            hour = (hour + HOURS) % WEEK_HOURS;
+            at = at.plus_us(DAY_US);
+        }
         for _ in 0..HOURS_MAX {
-            if self.worth_of(&belief.memory, expected, paces[hour % HOURS]) >= price {
+            let is_worth = expected >= needed && {
+                let pace = pace_at(ahead[hour % HOURS]);
+                self.worth_of(&belief.memory, expected, pace) >= price
+            };
+            if is_worth {
                 break;
             }
             let weight = f64::from(shared.week.weight_of(&belief.hours, hour));
@@ -216,28 +250,28 @@ impl Adaptive {
         at
     }
 
-    /// The beginning of an hour before which a visit cannot be worth the price, even at the
-    /// quietest hour and when every day is as busy as two.
-    fn first_day_worth(
-        &self,
-        shared: &Shared,
-        belief: &Belief,
-        paces: &[f64; HOURS],
-        price: f64,
-        now: WorldTime,
-    ) -> WorldTime {
+    /// With fewer posts waiting a visit is not worth the price, not even at the quietest hour: neither
+    /// what waits nor what may be lost is worth half of it.
+    fn needed(&self, belief: &Belief, quietest_pace: f64, price: f64) -> f64 {
+        let half = if self.objective.is_hot {
+            price / belief.memory.spread() / 2.0
+        } else {
+            price / 2.0
+        };
+        let waiting = (2.0 * quietest_pace * half).sqrt();
+        let lost = self.page * self.overflow(&belief.memory, waiting);
+        if waiting <= self.page && self.objective.loss_days * lost < half {
+            return waiting;
+        }
+        waiting.min(self.page * OVERFLOW_PART)
+    }
+
+    /// The beginning of an hour before which fewer posts wait than needed, even when every day is as
+    /// busy as two.
+    fn first_day_worth(shared: &Shared, belief: &Belief, needed: f64, now: WorldTime) -> WorldTime {
         const BUSY: f64 = 2.0;
         const DAYS_MAX: f64 = 4_000.0;
         let from = now.max(belief.since);
-        let quietest = paces.iter().copied().fold(f64::INFINITY, f64::min);
-        let price = if self.objective.is_hot {
-            price / belief.memory.spread()
-        } else {
-            price
-        };
-        let needed = (2.0 * quietest * price)
-            .sqrt()
-            .min(self.page * OVERFLOW_PART);
         let missing = needed - belief.expected(shared, from);
         let days = (missing / belief.pace(shared) / BUSY - 1.0).clamp(0.0, DAYS_MAX);
         let start_us = from.plus_us(days as i64 * DAY_US).micros();

@@ -103,25 +103,49 @@ impl Week {
         until(to_day) - until(from_day)
     }
 
+    /// Hour by hour; whole hours of a day are summed up side by side.
     fn by_hour(&self, hours: &[f32; HOURS], from_us: i64, to_us: i64) -> f64 {
-        let first = from_us.div_euclid(HOUR_US);
-        let last = to_us.div_euclid(HOUR_US);
-        let mut hour = first.rem_euclid(WEEK_HOURS as i64) as usize;
-        let weight = |hour: usize| self.factors[hour] * hours[hour % HOURS];
+        let (first, last) = (from_us.div_euclid(HOUR_US), to_us.div_euclid(HOUR_US));
+        let hour_of = |hour: i64| hour.rem_euclid(WEEK_HOURS as i64) as usize;
         let begun = (from_us - first * HOUR_US) as f32 / HOUR_US as f32;
         let ended = (to_us - last * HOUR_US) as f32 / HOUR_US as f32;
-        let mut sum = -begun * weight(hour);
-        for _ in first..last {
-            sum += weight(hour);
-            hour = if hour + 1 == WEEK_HOURS { 0 } else { hour + 1 };
+        let mut sum = ended * self.weight_of(hours, hour_of(last))
+            - begun * self.weight_of(hours, hour_of(first));
+        let mut hour = first;
+        while hour < last {
+            let of_week = hour_of(hour);
+            let of_day = of_week % HOURS;
+            let count = (HOURS - of_day).min((last - hour) as usize);
+            sum += product(&self.factors[of_week..][..count], &hours[of_day..][..count]);
+            hour += count as i64;
         }
-        f64::from(sum + ended * weight(hour)) / HOURS as f64
+        f64::from(sum) / HOURS as f64
+    }
+
+    /// What a day of the week weighs for the population.
+    pub(super) fn weight_of_day(&self, day: usize) -> f64 {
+        f64::from(self.days[day + 1] - self.days[day])
     }
 
     /// What an hour of the week weighs for a day like `hours`.
     pub(super) fn weight_of(&self, hours: &[f32; HOURS], hour: usize) -> f32 {
         self.factors[hour % WEEK_HOURS] * hours[hour % HOURS]
     }
+}
+
+/// The sum of the products, in several sums at once: one alone would wait for itself at every step.
+fn product(ones: &[f32], others: &[f32]) -> f32 {
+    const SUMS: usize = 8;
+    let mut sums = [0.0_f32; SUMS];
+    let (ones, ones_rest) = ones.as_chunks::<SUMS>();
+    let (others, others_rest) = others.as_chunks::<SUMS>();
+    for (one, other) in ones.iter().zip(others) {
+        for place in 0..SUMS {
+            sums[place] += one[place] * other[place];
+        }
+    }
+    let rest = ones_rest.iter().zip(others_rest);
+    rest.map(|(one, other)| one * other).sum::<f32>() + sums.iter().sum::<f32>()
 }
 
 #[cfg(test)]

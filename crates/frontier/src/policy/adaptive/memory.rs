@@ -144,8 +144,8 @@ impl Memory {
 
     /// The subject's day, of mean 1, between what was seen and what is usual.
     pub(super) fn hours_of_day(&self, usual: &[f32; HOURS], usual_posts: f32) -> [f32; HOURS] {
-        let total: f32 = self.hours.iter().map(|count| f32::from(*count)).sum();
-        let scale = HOURS as f32 / (total + usual_posts);
+        let total: u32 = self.hours.iter().map(|count| u32::from(*count)).sum();
+        let scale = HOURS as f32 / (total as f32 + usual_posts);
         std::array::from_fn(|hour| {
             (f32::from(self.hours[hour]) + usual_posts * usual[hour] / HOURS as f32) * scale
         })
