@@ -367,7 +367,7 @@ fn best(subjects: usize, count: usize, index: impl Fn(u32) -> f64) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{NAMES, PolicySettings, by_name};
+    use crate::policy::{Adaptive, NAMES, Objective, PolicySettings, by_name};
 
     fn hour(hours: i64) -> WorldTime {
         WorldTime(hours * HOUR_US)
@@ -579,5 +579,39 @@ mod tests {
         weights[place] = 9.0;
         let after = visits(weights);
         assert!(after > 2 * before, "{before} {after}");
+    }
+
+    /// The most spread posts are those of a few authors, who are neither busy nor quiet; that they
+    /// spread has to be found out on the way.
+    #[test]
+    fn what_spreads_the_furthest_is_seen_the_earliest_if_that_is_wanted() {
+        let mut trace = town();
+        let mut random = Random::new(9);
+        for subject in &mut trace.subjects {
+            let is_loud = trace.users[subject.user as usize].ends_with('7');
+            let most = if is_loud { 4_000.0 } else { 40.0 };
+            let spreads = (0..subject.posts.len()).map(|_| (most * random.share()) as u32);
+            subject.spreads = spreads.collect();
+        }
+        let experiment = Experiment {
+            calls_per_day: 40.0,
+            warm_up_days: 10.0,
+            ..Experiment::default()
+        };
+        let delays = |is_hot| {
+            let objective = Objective {
+                is_hot,
+                ..Objective::default()
+            };
+            let policy = Adaptive::new(experiment.page, objective);
+            let report = run(&trace, Decider::Policy(&policy), &experiment, &mut |_| {});
+            let report = report.unwrap();
+            let top = report.top.expect("the trace tells how far posts spread");
+            (report.figures.mean_delay_s, top.mean_delay_s)
+        };
+        let ((all, top), (all_hot, top_hot)) = (delays(false), delays(true));
+        assert!(top_hot < 0.6 * top, "{top_hot} {top}");
+        // It is not for nothing: everybody else waits longer.
+        assert!(all_hot > all, "{all_hot} {all}");
     }
 }
