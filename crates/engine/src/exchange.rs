@@ -3,9 +3,10 @@
 use crate::caps::Caps;
 use crate::crashpoint::CrashPoint;
 use crate::credential::{Held, Refusal, Standing, redact, redact_raw};
-use crate::permits::{Answered, Charge, Permit, Purse, Taken};
+use crate::permits::{Answered, Charge, Permit, Taken};
 use crate::settings::{CrawlSettings, Parts};
 use crate::settle::UNTOLD_WAIT_US;
+use crate::site::Sites;
 use crate::walk::Step;
 use crate::work::{Redirected, Work};
 use crate::{Clock, CrashHook, EngineError};
@@ -84,7 +85,7 @@ pub(crate) struct Shop {
     pub policy: Arc<dyn Policy>,
     pub crash: CrashHook,
     pub node: String,
-    pub purse: Mutex<Purse>,
+    pub sites: Sites,
     pub caps: PlainMutex<Caps>,
     pub expansion: Arc<Expansion>,
     pub shared: Mutex<Shared>,
@@ -270,15 +271,7 @@ pub(crate) async fn exchange(
 
 impl Shop {
     pub(crate) fn new(settings: CrawlSettings, parts: Parts, expansion: Expansion) -> Self {
-        let mut purse = Purse::new(
-            parts.ledger,
-            parts.clock.clone(),
-            parts.node.clone(),
-            settings.limits,
-        );
-        if !settings.rounds.end() {
-            purse.go_on_for_ever();
-        }
+        let sites = Sites::new(&settings, parts.ledger, &parts.clock, &parts.node);
         let standings = settings.credentials.iter().map(|_| Standing::default());
         let until = settings
             .time_max
@@ -294,22 +287,10 @@ impl Shop {
             policy: parts.policy,
             crash: parts.crash,
             node: parts.node,
-            purse: Mutex::new(purse),
+            sites,
             expansion: Arc::new(expansion),
             shared: Mutex::new(Shared::default()),
             wire: Wire::default(),
-        }
-    }
-
-    /// What earlier runs found out of the host: what its clock shows, and how it bears being asked.
-    pub(crate) async fn recall_host(&self) -> Result<(), EngineError> {
-        let base = self.settings.base.origin().ascii_serialization();
-        let host = format!("{base} ({})", self.settings.clock_source);
-        let mut purse = self.purse.lock().await;
-        purse.recall_clock(&host).await?;
-        match self.settings.network.politeness() {
-            Some(rule) => purse.be_polite(rule, &host).await,
-            None => Ok(()),
         }
     }
 
@@ -350,7 +331,11 @@ impl Shop {
             if !self.set_aside(&work.call) {
                 return Ok(Hearing::NoPermit(self.clock.limit(), at));
             }
-            match self.purse.lock().await.take(&work.call.charges).await? {
+            let taken = {
+                let mut purse = work.call.site.purse.lock().await;
+                purse.take(&work.call.charges).await?
+            };
+            match taken {
                 Taken::Permit(next) => permit = next,
                 Taken::Wait { until, .. } => {
                     self.give_back(&work.call);
@@ -423,7 +408,7 @@ impl Shop {
         let (fetched, held) = self.fetch(work, &at.url).await;
         let answered = self.clock.real();
         // Another host's word is no word on the limits of ours.
-        let home = at.url.origin() == self.settings.base.origin();
+        let home = work.call.site.has(&at.url);
         let told = self.told(work, &at.url, &fetched, home)?;
         let said = Answered {
             items: told.items,
@@ -431,7 +416,8 @@ impl Shop {
             date: told.date,
             bearing: told.bearing,
         };
-        self.purse.lock().await.settle(permit, said).await?;
+        let purse = &work.call.site.purse;
+        purse.lock().await.settle(permit, said).await?;
         self.settle_caps(&work.call, told.items);
         let heard = |reading, response: Option<&Response>| Heard {
             reading,
@@ -505,7 +491,7 @@ impl Shop {
     /// Sends the call; what of the credential went with it is told, too.
     async fn fetch(&self, work: &Work, url: &Url) -> (Fetched, Option<Held>) {
         let plan = &work.call.plan;
-        let home = url.origin() == self.settings.base.origin();
+        let site = &work.call.site;
         let mut request = Request {
             method: if plan.method == "POST" {
                 Method::Post
@@ -515,8 +501,8 @@ impl Shop {
             headers: plan.headers.clone(),
             ..Request::get(
                 url.clone(),
-                if home {
-                    HostTrust::Named
+                if site.has(url) {
+                    site.trust
                 } else {
                     HostTrust::Learnt
                 },
@@ -546,8 +532,8 @@ impl Shop {
         let header = |name: &str| response.headers.get(name).map(str::to_owned);
         Ok(self.settings.network.read(&Answer {
             query,
-            base: &self.settings.base,
-            host: &self.settings.host,
+            base: &work.call.site.base,
+            host: &work.call.site.host,
             subjects: &subjects,
             page: work.call.step.page.borrowed(),
             url,
@@ -603,7 +589,8 @@ impl Shop {
             exhausted
         };
         let blocked: Vec<BudgetId> = blocked.iter().map(|it| it.budget.clone()).collect();
-        self.purse.lock().await.block(&blocked, until).await?;
+        let purse = &work.call.site.purse;
+        purse.lock().await.block(&blocked, until).await?;
         Ok(Some(until))
     }
 }

@@ -18,6 +18,9 @@ const NAP_MAX: Duration = Duration::from_secs(1);
 /// memory.
 const ANSWERS_MAX: usize = 64;
 
+/// Lanes of a server that is left alone for a while look again after this time.
+const PAUSE_LOOK_US: i64 = 1_000_000;
+
 /// A lane has nothing to do at this moment.
 struct NotNow;
 
@@ -28,7 +31,6 @@ impl Scheduler {
             return Ok(None);
         }
         let shop = Arc::clone(&self.shop);
-        let mut purse = shop.purse.lock().await;
         // What the ledger takes is no time of choosing.
         let (started, mut asking) = (Instant::now(), Duration::ZERO);
         let now = self.now();
@@ -47,6 +49,13 @@ impl Scheduler {
                 self.lanes.close(refused);
                 continue;
             }
+            let site = self.lanes.site(lane);
+            if !site.is_home && site.health().is_paused() {
+                let soon = now.1.plus_us(PAUSE_LOOK_US);
+                self.lanes.wait(lane, soon, "the host".into(), now.1);
+                continue;
+            }
+            let mut purse = site.purse.lock().await;
             let charges = self.lanes.charges(lane);
             let Ok(other) = self.other_way(lane, &purse) else {
                 continue;
@@ -161,7 +170,7 @@ impl Scheduler {
 
     /// Whether one more call may be under way, as far as limits are no matter.
     fn may_send(&self) -> bool {
-        self.has_room() && !self.host.is_paused()
+        self.has_room() && !self.shop.sites.home.health().is_paused()
     }
 
     /// Whether the host may be busy with one more call.
@@ -174,8 +183,10 @@ impl Scheduler {
     pub(crate) fn nap(&mut self) -> Duration {
         let clock = &self.shop.clock;
         let mut nap = NAP_MAX;
-        if self.host.is_paused() {
-            let until = self.host.pause_until.unwrap_or_else(Instant::now);
+        let home = &self.shop.sites.home;
+        let pause_until = home.health().pause_until;
+        if home.health().is_paused() {
+            let until = pause_until.unwrap_or_else(Instant::now);
             nap = nap.min(until.saturating_duration_since(Instant::now()));
         } else if self.has_room() {
             if self.may_send() {

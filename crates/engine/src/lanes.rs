@@ -6,6 +6,7 @@
 
 use crate::credential::CredentialId;
 use crate::permits::Charge;
+use crate::site::Site;
 use crate::timetable::{LaneId, Timetable};
 use crate::work::Work;
 use kittiwake_model::{BudgetId, Cost, LimitTime, Name, RealTime};
@@ -29,6 +30,8 @@ pub(crate) struct Kind {
     pub lane: Name,
     pub robot: Name,
     pub query: Name,
+    /// Who is asked.
+    pub site: Arc<Site>,
     pub sends_credential: bool,
     costs: Vec<Cost>,
 }
@@ -36,7 +39,7 @@ pub(crate) struct Kind {
 impl Kind {
     pub(crate) fn new(
         (lane, robot): (&Name, &Name),
-        query: &Name,
+        (query, site): (&Name, &Arc<Site>),
         sends_credential: bool,
         costs: &[Cost],
     ) -> Self {
@@ -49,6 +52,7 @@ impl Kind {
             lane: lane.clone(),
             robot: robot.clone(),
             query: query.clone(),
+            site: Arc::clone(site),
             sends_credential,
             costs: costs.collect(),
         }
@@ -280,6 +284,11 @@ impl Lanes {
         self.all[lane].credential
     }
 
+    /// Who is asked by a lane.
+    pub(crate) fn site(&self, lane: LaneId) -> Arc<Site> {
+        Arc::clone(&self.queues[self.all[lane].queue].kind.site)
+    }
+
     pub(crate) fn charges(&self, lane: LaneId) -> Arc<[Charge]> {
         Arc::clone(&self.all[lane].charges)
     }
@@ -449,9 +458,13 @@ mod tests {
         Arc::from([Charge { budget, cost }])
     }
 
+    fn site() -> Arc<Site> {
+        Arc::new(Site::for_tests("h.example"))
+    }
+
     fn kind(robot: &str) -> Kind {
         let robot: Name = robot.into();
-        Kind::new((&robot, &robot), &robot, true, &[])
+        Kind::new((&robot, &robot), (&robot, &site()), true, &[])
     }
 
     fn server(credential: CredentialId) -> Server {
@@ -485,7 +498,7 @@ mod tests {
             robot: robot.into(),
             queue,
             tasks: Vec::new(),
-            call: Call::new(Purpose::Visit, step, plan),
+            call: Call::new(Purpose::Visit, step, plan, site()),
             credential: None,
             redirected: None,
             instead: None,
@@ -560,7 +573,7 @@ mod tests {
             charges: budgets.iter().flat_map(|it| charges(it).to_vec()).collect(),
         };
         let first = lanes.open(kind("posts"), vec![server(0)]);
-        let next = Kind::new((&posts, &posts), &"next".into(), true, &[]);
+        let next = Kind::new((&posts, &posts), (&"next".into(), &site()), true, &[]);
         let next = lanes.open(next, vec![more(["token 0", "paging"])]);
         put(&mut lanes, first, "posts", 1);
         (2..=3).for_each(|number| put(&mut lanes, next, "posts", number));
@@ -684,7 +697,7 @@ mod tests {
             item,
             items_max,
         };
-        let kind = |costs: &[Cost]| Kind::new((&robot, &robot), &robot, true, costs);
+        let kind = |costs: &[Cost]| Kind::new((&robot, &robot), (&robot, &site()), true, costs);
         assert_eq!(kind(&[cost(0, 40)]), kind(&[cost(0, 3)]));
         assert_ne!(kind(&[cost(2, 40)]), kind(&[cost(2, 3)]));
         assert_ne!(kind(&[cost(0, 40)]), kind(&[]));

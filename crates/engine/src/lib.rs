@@ -28,6 +28,7 @@ mod reading;
 mod scheduler;
 mod settings;
 mod settle;
+mod site;
 mod timetable;
 mod trouble;
 mod walk;

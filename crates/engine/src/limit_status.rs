@@ -169,7 +169,7 @@ impl Shop {
                 clock: &self.clock,
             };
             // No call is made meanwhile: the crawl begins with this.
-            let mut purse = self.purse.lock().await;
+            let mut purse = self.sites.home.purse.lock().await;
             let asked = ask_limit_status(&asking, &mut purse).await?;
             drop(purse);
             if let Some(asked) = asked {

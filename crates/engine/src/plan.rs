@@ -4,6 +4,7 @@ use crate::EngineError;
 use crate::credential::{Credential, CredentialId};
 use crate::exchange::Shop;
 use crate::permits::Charge;
+use crate::site::Site;
 use crate::walk::{self, Step, StepPage};
 use crate::work::{Call, Purpose, Work};
 use kittiwake_model::{BudgetId, Commit, CommitReport, Cost, Counter, Identity, Name, Scope};
@@ -34,15 +35,21 @@ impl Shop {
         subjects: &'a [&'a Identity],
         page: &'a StepPage,
         robot: &str,
+        site: &'a Site,
     ) -> Ask<'a> {
         Ask {
             query,
-            base: &self.settings.base,
-            host: &self.settings.host,
+            base: &site.base,
+            host: &site.host,
             subjects,
             page: page.borrowed(),
             authenticated: self.serving(robot).next().is_some(),
         }
+    }
+
+    /// Who is asked a query about a subject.
+    pub(crate) fn site_of(&self, _query: &Query, _subject: &Identity) -> Arc<Site> {
+        Arc::clone(&self.sites.home)
     }
 
     /// Whether the robot's next query can be asked for the task under that identity.
@@ -57,7 +64,8 @@ impl Shop {
             return Ok(false);
         };
         let query = self.query(&step)?;
-        let asked = network.request(&self.ask(query, &[identity], &step.page, robot));
+        let site = self.site_of(query, identity);
+        let asked = network.request(&self.ask(query, &[identity], &step.page, robot, &site));
         Ok(asked.is_ok())
     }
 
@@ -71,8 +79,11 @@ impl Shop {
     ) -> Result<Call, RequestError> {
         let network = &self.settings.network;
         let identities: Vec<_> = tasks.iter().map(|task| &task.identity).collect();
-        let missing = match network.request(&self.ask(query, &identities, &step.page, robot)) {
-            Ok(plan) => return Ok(Call::new(Purpose::Visit, step, plan)),
+        let first = identities.first().ok_or(RequestError::NoSubject)?;
+        let site = self.site_of(query, first);
+        let missing = match network.request(&self.ask(query, &identities, &step.page, robot, &site))
+        {
+            Ok(plan) => return Ok(Call::new(Purpose::Visit, step, plan, site)),
             Err(error @ RequestError::MissingAlias { .. }) => error,
             Err(error) => return Err(error),
         };
@@ -88,8 +99,8 @@ impl Shop {
             walk: step.walk,
             cursor: None,
         };
-        let plan = network.request(&self.ask(resolve, &[identity], &step.page, robot))?;
-        Ok(Call::new(Purpose::Resolve, step, plan))
+        let plan = network.request(&self.ask(resolve, &[identity], &step.page, robot, &site))?;
+        Ok(Call::new(Purpose::Resolve, step, plan, site))
     }
 
     /// The same by another query, for as many of the tasks as that takes; `None` if it cannot be
@@ -145,6 +156,7 @@ impl Shop {
     /// What a call is charged to if it is made with this credential.
     pub(crate) fn charges(
         &self,
+        site: &Site,
         query: &str,
         costs: &[Cost],
         credential: Option<CredentialId>,
@@ -152,7 +164,7 @@ impl Shop {
         let settings = &self.settings;
         let whose = Whose {
             network: &settings.network,
-            base: &settings.base,
+            base: &site.base,
             credential: credential.and_then(|id| settings.credentials.get(id)),
             clock_source: &settings.clock_source,
         };

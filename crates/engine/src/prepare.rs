@@ -188,7 +188,12 @@ impl Scheduler {
         tasks: &[TaskRecord],
     ) -> Result<QueueId, EngineError> {
         let (plan, query) = (&call.plan, &call.step.query);
-        let kind = Kind::new((lane, robot), query, plan.send_credential, &plan.costs);
+        let kind = Kind::new(
+            (lane, robot),
+            (query, &call.site),
+            plan.send_credential,
+            &plan.costs,
+        );
         if let Some(queue) = self.lanes.queue(&kind) {
             return Ok(queue);
         }
@@ -209,13 +214,14 @@ impl Scheduler {
                 .collect();
             servers.extend(more);
         }
-        let mut purse = shop.purse.lock().await;
+        let mut purse = call.site.purse.lock().await;
         for charge in servers.iter().flat_map(|server| &*server.charges) {
             let name = &charge.cost.budget;
             let rule = shop.settings.network.budget(name);
             let rule = rule.ok_or_else(|| EngineError::Broken(format!("no budget {name:?}")))?;
             purse.add(charge.budget.clone(), rule).await?;
         }
+        drop(purse);
         Ok(self.lanes.open(kind, servers))
     }
 
@@ -231,7 +237,7 @@ impl Scheduler {
         let server = |credential| Server {
             way: way.clone(),
             credential,
-            charges: shop.charges(&call.step.query, &call.plan.costs, credential),
+            charges: shop.charges(&call.site, &call.step.query, &call.plan.costs, credential),
         };
         credentials.into_iter().map(server).collect()
     }

@@ -12,6 +12,7 @@ use kittiwake_model::{LimitTime, Name};
 use kittiwake_network::auth::Stamp;
 use kittiwake_network::{LimitReport, Network};
 use kittiwake_store::ledger::Ledger;
+use std::sync::Arc;
 use url::Url;
 
 /// What is asked, and with what.
@@ -54,7 +55,7 @@ pub async fn probe(probe: Probe<'_>, header_names: &[&str]) -> Result<ProbeAnswe
         Err(reason) => return Ok(ProbeAnswer::Locked(reason)),
     };
     let mut purse = Purse::new(
-        probe.ledger,
+        probe.ledger.map(Arc::new),
         probe.clock.clone(),
         probe.node.clone(),
         probe.limits,

@@ -59,7 +59,6 @@ pub(crate) struct Scheduler {
     /// Tasks that failed and came back to the frontier.
     pub returns: HashMap<(Key, Name), Returned>,
     pub in_flight: JoinSet<Result<Done, EngineError>>,
-    pub host: HostHealth,
     pub backlog: bool,
     pub ended: Option<End>,
     pub started: Instant,
@@ -93,7 +92,6 @@ impl Scheduler {
             resolving: HashMap::new(),
             returns: HashMap::new(),
             in_flight: JoinSet::new(),
-            host: HostHealth::default(),
             backlog: false,
             ended: None,
             started,
@@ -332,7 +330,7 @@ impl Scheduler {
             ending,
             Ending::HostDown(_) | Ending::Retry(_) | Ending::GivenUp
         ) {
-            self.host = HostHealth::default();
+            *work.call.site.health() = HostHealth::default();
         }
         match ending {
             Ending::Continue => self.go_on(work).await?,
@@ -426,7 +424,7 @@ impl Scheduler {
             return;
         }
         self.budgets_shown = Some(Instant::now());
-        let budgets = self.shop.purse.lock().await.now();
+        let budgets = self.shop.sites.home.purse.lock().await.now();
         self.progress.update(|shown| shown.budgets = budgets);
     }
 
@@ -507,7 +505,7 @@ impl Scheduler {
 
     /// Hands back what was not spent and writes the end of the run.
     pub(crate) async fn close(self, end: End) -> Result<CrawlReport, EngineError> {
-        let mut purse = self.shop.purse.lock().await;
+        let mut purse = self.shop.sites.home.purse.lock().await;
         purse.close().await?;
         let reason = match &end {
             End::Idle => IDLE.to_owned(),

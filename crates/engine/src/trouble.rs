@@ -39,14 +39,21 @@ impl HostHealth {
     pub(crate) fn is_paused(&self) -> bool {
         self.pause_until.is_some_and(|until| Instant::now() < until)
     }
+
+    /// One failure more: how many there are in a row.
+    const fn failed(&mut self) -> u32 {
+        self.failures = self.failures.saturating_add(1);
+        self.failures
+    }
 }
 
 impl Scheduler {
     /// A fault that may pass: try again after a pause, or give the lease back.
     pub(crate) fn retry(&mut self, mut work: Work, until: Option<LimitTime>) {
-        self.host.failures = self.host.failures.saturating_add(1);
-        if let Some(more) = self.host.failures.checked_sub(FAILURES_BEFORE_PAUSE) {
-            self.host.pause_until = Some(Instant::now() + self.pause(more));
+        let failures = work.call.site.health().failed();
+        if let Some(more) = failures.checked_sub(FAILURES_BEFORE_PAUSE) {
+            let pause_until = Some(Instant::now() + self.pause(more));
+            work.call.site.health().pause_until = pause_until;
         }
         work.tries += 1;
         work.redirected = None;
@@ -65,7 +72,7 @@ impl Scheduler {
     /// of ours, for which the work itself waits.
     pub(crate) async fn wait(&mut self, mut work: Work, until: LimitTime) {
         let is_known = {
-            let purse = self.shop.purse.lock().await;
+            let purse = work.call.site.purse.lock().await;
             purse.shut(&work.call.charges).is_some()
         };
         if !is_known {
@@ -183,15 +190,16 @@ impl Scheduler {
     /// The host is out of reach: nothing is sent for a while, and after too long the run ends.
     pub(crate) fn host_down(&mut self, work: Work, reason: String) {
         let now = Instant::now();
-        let since = *self.host.down_since.get_or_insert(now);
+        let site = Arc::clone(&work.call.site);
+        let since = *site.health().down_since.get_or_insert(now);
         let patience = self.shop.settings.host_patience;
         let left = patience.saturating_sub(now.duration_since(since));
         if left.is_zero() {
             self.ended = Some(End::HostDown(reason));
         }
-        self.host.failures = self.host.failures.saturating_add(1);
-        let pause = self.pause(self.host.failures);
-        self.host.pause_until = Some(now + pause.min(left));
+        let failures = site.health().failed();
+        let pause = self.pause(failures);
+        site.health().pause_until = Some(now + pause.min(left));
         let now = self.now();
         self.lanes.put(work, Place::Front, now);
     }

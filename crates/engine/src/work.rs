@@ -3,6 +3,7 @@
 use crate::credential::CredentialId;
 use crate::lanes::QueueId;
 use crate::permits::Charge;
+use crate::site::Site;
 use crate::walk::Step;
 use kittiwake_model::{Key, Name, OutcomeCode, RealTime, WorldTime};
 use kittiwake_network::RequestPlan;
@@ -62,16 +63,19 @@ pub(crate) struct Call {
     pub purpose: Purpose,
     pub step: Step,
     pub plan: RequestPlan,
+    /// Who is asked.
+    pub site: Arc<Site>,
     /// What it is charged to; decided when it is granted.
     pub charges: Arc<[Charge]>,
 }
 
 impl Call {
-    pub(crate) fn new(purpose: Purpose, step: Step, plan: RequestPlan) -> Self {
+    pub(crate) fn new(purpose: Purpose, step: Step, plan: RequestPlan, site: Arc<Site>) -> Self {
         Self {
             purpose,
             step,
             plan,
+            site,
             charges: Arc::from([]),
         }
     }

@@ -25,6 +25,7 @@ use pocket::{Drawn, Moment, Occasion, Pocket};
 use serde::Serialize;
 use skew::Skew;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Windows that are longer are spread evenly only by crawls that do not end by themselves.
 const EVEN_WINDOW_US_MAX: i64 = 3_600_000_000;
@@ -118,7 +119,7 @@ const FIRST_ANSWER_US: i64 = 50_000;
 /// All budgets of one crawl.
 #[derive(Debug)]
 pub(crate) struct Purse {
-    ledger: Option<Ledger>,
+    ledger: Option<Arc<Ledger>>,
     clock: Clock,
     holder: String,
     pockets: BTreeMap<BudgetId, Pocket>,
@@ -138,7 +139,7 @@ pub(crate) struct Purse {
 
 impl Purse {
     pub(crate) fn new(
-        ledger: Option<Ledger>,
+        ledger: Option<Arc<Ledger>>,
         clock: Clock,
         holder: String,
         limits: Limits,

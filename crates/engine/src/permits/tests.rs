@@ -163,7 +163,7 @@ impl World<'_> {
             guard: Duration::ZERO,
             pace: self.game.pace,
         };
-        let mut purse = Purse::new(Some(ledger), clock, name.to_owned(), limits);
+        let mut purse = Purse::new(Some(Arc::new(ledger)), clock, name.to_owned(), limits);
         purse.transit_us = 2 * self.game.latency_us;
         purse.recall_clock("server").await.unwrap();
         for question in &self.game.questions {

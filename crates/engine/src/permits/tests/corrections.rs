@@ -33,7 +33,7 @@ fn purse_at(kept: &Kept, seconds: i64) -> (Purse, Arc<AtomicI64>) {
     };
     let ledger = Ledger::open_unsynced(&kept.place()).unwrap();
     (
-        Purse::new(Some(ledger), clock, "a".to_owned(), limits),
+        Purse::new(Some(Arc::new(ledger)), clock, "a".to_owned(), limits),
         now_us,
     )
 }
