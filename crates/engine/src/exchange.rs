@@ -129,6 +129,8 @@ pub(crate) enum Ending {
     /// The batch failed as a whole and is split, to find the id at fault.
     Split,
     AuthExpired(String),
+    /// The host is left out for a while: another is asked.
+    Elsewhere,
     /// Nothing was wrong with the work: somebody else can ask.
     Another,
     /// The network shuts us out: nothing more is asked.
@@ -530,7 +532,7 @@ impl Shop {
             .map(|task| (task.row.subject, &task.identity))
             .collect();
         let header = |name: &str| response.headers.get(name).map(str::to_owned);
-        Ok(self.settings.network.read(&Answer {
+        let mut reading = self.settings.network.read(&Answer {
             query,
             base: &work.call.site.base,
             host: &work.call.site.host,
@@ -540,8 +542,13 @@ impl Shop {
             status: response.status,
             header: &header,
             body: &response.body,
-            walk: query.list.map(|_| work.call.step.walk),
-        }))
+            walk: query
+                .list
+                .filter(|_| self.speaks_for_subjects(work))
+                .map(|_| work.call.step.walk),
+        });
+        self.note_hearsay(&work.call.site, &mut reading);
+        Ok(reading)
     }
 
     fn limit_reports(&self, work: &Work, response: &Response) -> Vec<LimitReport> {

@@ -38,7 +38,7 @@ pub(crate) async fn open(
     let asked_to_stop = parts.stop.clone();
     let asks_for_limits = set_calls_aside(&mut settings);
     let shop = Arc::new(Shop::new(settings, parts, expansion));
-    shop.sites.recall(&shop.sites.home, &shop.settings).await?;
+    shop.sites.home.recall(&shop.settings).await?;
     let place = RoundPlace {
         store: &*shop.store,
         settings: &shop.settings,

@@ -3,12 +3,16 @@
 use crate::EngineError;
 use crate::credential::{Credential, CredentialId};
 use crate::exchange::Shop;
+use crate::hosts::Allowed;
 use crate::permits::Charge;
 use crate::site::Site;
 use crate::walk::{self, Step, StepPage};
 use crate::work::{Call, Purpose, Work};
-use kittiwake_model::{BudgetId, Commit, CommitReport, Cost, Counter, Identity, Name, Scope};
-use kittiwake_network::{Ask, Network, Query, RequestError};
+use kittiwake_fetch::HostTrust;
+use kittiwake_model::{
+    BudgetId, Commit, CommitReport, Cost, Counter, Identity, Name, Scope, Standing,
+};
+use kittiwake_network::{Ask, Network, Page, Query, Reading, RequestError, Robot};
 use kittiwake_store::TaskRecord;
 use std::sync::Arc;
 use url::Url;
@@ -43,13 +47,88 @@ impl Shop {
             host: &site.host,
             subjects,
             page: page.borrowed(),
-            authenticated: self.serving(robot).next().is_some(),
+            // A credential is for the host that it was made for.
+            authenticated: site.is_home && self.serving(robot).next().is_some(),
         }
     }
 
     /// Who is asked a query about a subject.
-    pub(crate) fn site_of(&self, _query: &Query, _subject: &Identity) -> Arc<Site> {
-        Arc::clone(&self.sites.home)
+    pub(crate) fn site_of(&self, query: &Query, subject: &Identity) -> Arc<Site> {
+        let site = || {
+            let network = &self.settings.network;
+            let address = network.best_host(query, subject)?;
+            // What the definition names is part of the network; what is learnt of somebody's home has to
+            // be allowed.
+            let allowed = match network.is_asked_of_fixed_host(query) {
+                true => Allowed::Learnt,
+                false => self.settings.hosts.allowed(&address)?,
+            };
+            let trust = match allowed {
+                Allowed::Named => HostTrust::Named,
+                Allowed::Learnt => HostTrust::Learnt,
+            };
+            let site = self.sites.at(address, trust)?;
+            // Who is left out can be stood in for by the crawl's own host, if that knows the subject.
+            let is_wanted = site.is_home || !site.is_out() || !self.knows(query, subject);
+            is_wanted.then_some(site)
+        };
+        site().unwrap_or_else(|| Arc::clone(&self.sites.home))
+    }
+
+    /// Whether the crawl's own host can be asked about a subject as it is known.
+    fn knows(&self, query: &Query, subject: &Identity) -> bool {
+        let ask = Ask {
+            query,
+            base: &self.sites.home.base,
+            host: &self.sites.home.host,
+            subjects: &[subject],
+            page: Page::First,
+            authenticated: false,
+        };
+        self.settings.network.request(&ask).is_ok()
+    }
+
+    /// Whether the host that is asked knows all there is of the subjects. A crawl that asks one host
+    /// only takes that one's word for everything.
+    pub(crate) fn speaks_for_subjects(&self, work: &Work) -> bool {
+        let network = &self.settings.network;
+        let is_elsewhere = |task: &TaskRecord| {
+            let home = network.home(&task.identity);
+            home.is_some_and(|home| home.host != work.call.site.host)
+        };
+        self.settings.hosts.is_empty() || !work.tasks.iter().any(is_elsewhere)
+    }
+
+    /// Marks what a host tells of objects that live elsewhere. Of those who live where nobody may ask
+    /// the crawl's own host speaks.
+    pub(crate) fn note_hearsay(&self, site: &Site, reading: &mut Reading) {
+        if self.settings.hosts.is_empty() {
+            return;
+        }
+        for object in &mut reading.objects {
+            let Some(home) = self.settings.network.home(&object.identity) else {
+                continue;
+            };
+            let is_own = home.host == site.host;
+            let may_be_asked = || self.settings.hosts.allowed(&home).is_some();
+            if !is_own && (!site.is_home || may_be_asked()) {
+                object.standing = Standing::Hearsay;
+            }
+        }
+    }
+
+    /// The step of a visit that comes next.
+    pub(crate) fn next_step(
+        &self,
+        robot: &Robot,
+        task: &TaskRecord,
+        missed: &[Name],
+    ) -> Option<Step> {
+        let digest = |query: &Query| {
+            let site = self.site_of(query, &task.identity);
+            walk::digest_on(query, &site)
+        };
+        walk::next_step(&self.settings.network, robot, task, missed, &digest)
     }
 
     /// Whether the robot's next query can be asked for the task under that identity.
@@ -60,13 +139,22 @@ impl Shop {
         identity: &Identity,
     ) -> Result<bool, EngineError> {
         let network = &self.settings.network;
-        let Some(step) = walk::next_step(network, self.robot(robot)?, task, &[]) else {
+        let Some(step) = self.next_step(self.robot(robot)?, task, &[]) else {
             return Ok(false);
         };
         let query = self.query(&step)?;
         let site = self.site_of(query, identity);
         let asked = network.request(&self.ask(query, &[identity], &step.page, robot, &site));
         Ok(asked.is_ok())
+    }
+
+    /// The host that is asked next about a task.
+    pub(crate) fn host_for(&self, robot: &str, task: &TaskRecord) -> Result<String, EngineError> {
+        let Some(step) = self.next_step(self.robot(robot)?, task, &[]) else {
+            return Ok(String::new());
+        };
+        let site = self.site_of(self.query(&step)?, &task.identity);
+        Ok(site.host.clone())
     }
 
     /// The call that comes next for the tasks: the step itself, or the question by which id this

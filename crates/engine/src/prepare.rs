@@ -4,11 +4,11 @@ use crate::EngineError;
 use crate::lanes::{Kind, Place, QueueId, Server, Way};
 use crate::parking::Parked;
 use crate::scheduler::Scheduler;
-use crate::walk;
 use crate::work::{Call, Purpose, Work};
 use kittiwake_frontier::Back;
 use kittiwake_model::{Commit, FrontierRow, Key, Name, Outcome, OutcomeCode, WorldTime};
 use kittiwake_store::TaskRecord;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -65,7 +65,8 @@ impl Scheduler {
             before: each * u32::try_from(tasks).unwrap_or(1),
             ..Begun::at(Instant::now())
         };
-        let mut together: Vec<TaskRecord> = Vec::new();
+        // Those who are asked of the same host.
+        let mut together: BTreeMap<String, Vec<TaskRecord>> = BTreeMap::new();
         let mut opted_out: Vec<TaskRecord> = Vec::new();
         for (key, record) in found {
             let Some(record) = record else {
@@ -83,18 +84,20 @@ impl Scheduler {
                 continue;
             }
             if batch > 1 && self.shop.can_ask(robot, &record, &record.identity)? {
-                together.push(record);
-                if together.len() == batch {
-                    let full = std::mem::take(&mut together);
+                let host = self.shop.host_for(robot, &record)?;
+                let with = together.entry(host).or_default();
+                with.push(record);
+                if with.len() == batch {
+                    let full = std::mem::take(with);
                     self.prepare(lane, robot, full, begun(batch)).await?;
                 }
             } else {
                 self.prepare(lane, robot, vec![record], begun(1)).await?;
             }
         }
-        if !together.is_empty() {
-            let begun = begun(together.len());
-            self.prepare(lane, robot, together, begun).await?;
+        for with in together.into_values().filter(|with| !with.is_empty()) {
+            let begun = begun(with.len());
+            self.prepare(lane, robot, with, begun).await?;
         }
         if opted_out.is_empty() {
             return Ok(());
@@ -116,8 +119,7 @@ impl Scheduler {
         };
         let subject = first.row.subject;
         let shop = Arc::clone(&self.shop);
-        let (network, robot_rules) = (&shop.settings.network, shop.robot(robot)?);
-        let Some(step) = walk::next_step(network, robot_rules, first, &begun.missed) else {
+        let Some(step) = shop.next_step(shop.robot(robot)?, first, &begun.missed) else {
             // Every list of the visit was walked before the visit itself was recorded.
             return self.settle_unasked(lane, tasks, None).await;
         };
@@ -129,6 +131,10 @@ impl Scheduler {
                 return self.settle_unasked(lane, tasks, Some(reason)).await;
             }
         };
+        if call.site.is_out() {
+            // Nobody can stand in for its own host.
+            return self.put_off_unreachable(lane, tasks).await;
+        }
         if call.purpose == Purpose::Resolve {
             // One lookup serves all robots of the subject.
             if let Some(waiting) = self.resolving.get_mut(&subject) {
@@ -138,8 +144,10 @@ impl Scheduler {
             self.resolving.insert(subject, Vec::new());
         }
         let queue = self.queue_for((lane, robot), &call, &tasks).await?;
-        // Parked only by a visit that goes on: whoever comes from there is wanted now.
-        if begun.place == Place::Front
+        // Visits that go on are parked, and all that wait for another host than the crawl's: whoever is
+        // slow is to hold up nobody else. Whoever comes from there is wanted now.
+        let waits_its_turn = begun.place == Place::Front || !call.site.is_home;
+        if waits_its_turn
             && let [task] = tasks.as_slice()
             && self.lanes.length(queue) >= self.ready_max()
         {
@@ -214,6 +222,7 @@ impl Scheduler {
                 .collect();
             servers.extend(more);
         }
+        call.site.recall(&shop.settings).await?;
         let mut purse = call.site.purse.lock().await;
         for charge in servers.iter().flat_map(|server| &*server.charges) {
             let name = &charge.cost.budget;
@@ -240,6 +249,37 @@ impl Scheduler {
             charges: shop.charges(&call.site, &call.step.query, &call.plan.costs, credential),
         };
         credentials.into_iter().map(server).collect()
+    }
+
+    /// The only host that can be asked is out of reach: the visit is left to a later one.
+    async fn put_off_unreachable(
+        &mut self,
+        lane: &Name,
+        tasks: Vec<TaskRecord>,
+    ) -> Result<(), EngineError> {
+        let again = if self.shop.settings.rounds.end() {
+            Back::Out
+        } else {
+            let later_us = self.shop.settings.host_patience.as_micros() as i64;
+            Back::Again(self.shop.clock.world().plus_us(later_us))
+        };
+        let outcome = |task: &TaskRecord| Outcome {
+            subject: task.row.subject,
+            query: task.row.robot.clone(),
+            code: OutcomeCode::HostDown,
+            reason: "its host cannot be reached".to_owned(),
+        };
+        let commit = Commit {
+            at: self.shop.clock.world(),
+            outcomes: tasks.iter().map(outcome).collect(),
+            ..Commit::default()
+        };
+        for task in &tasks {
+            self.given_up += 1;
+            self.frontier.release(lane, task.row.subject, again);
+        }
+        let reports = self.shop.store.commit(vec![commit]).await?;
+        self.take_in(&reports).await
     }
 
     /// Settles tasks without a call: there is nothing to ask, or it may not be asked.

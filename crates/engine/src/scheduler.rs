@@ -328,7 +328,7 @@ impl Scheduler {
         } = done;
         if !matches!(
             ending,
-            Ending::HostDown(_) | Ending::Retry(_) | Ending::GivenUp
+            Ending::HostDown(_) | Ending::Retry(_) | Ending::GivenUp | Ending::Elsewhere
         ) {
             *work.call.site.health() = HostHealth::default();
         }
@@ -341,6 +341,7 @@ impl Scheduler {
             Ending::GivenUp => self.give_up(&work),
             Ending::Wait(until) => self.wait(work, until).await,
             Ending::Split => self.split(work).await?,
+            Ending::Elsewhere => self.leave_out(&work),
             Ending::Another => {
                 let now = self.now();
                 self.lanes.put(work, QueuePlace::Front, now);
@@ -505,8 +506,12 @@ impl Scheduler {
 
     /// Hands back what was not spent and writes the end of the run.
     pub(crate) async fn close(self, end: End) -> Result<CrawlReport, EngineError> {
-        let mut purse = self.shop.sites.home.purse.lock().await;
-        purse.close().await?;
+        let mut budgets = Vec::new();
+        for site in self.shop.sites.all() {
+            let mut purse = site.purse.lock().await;
+            purse.close().await?;
+            budgets.extend(purse.spent());
+        }
         let reason = match &end {
             End::Idle => IDLE.to_owned(),
             End::Interrupted => "interrupted".to_owned(),
@@ -535,7 +540,7 @@ impl Scheduler {
             violations: self.violations,
             given_up: self.given_up,
             refused: self.controls.refused(&self.shop.settings.credentials),
-            budgets: purse.spent(),
+            budgets,
             robots: shown.robots,
             summary: self.shop.store.summary().await?,
             rows_new: shown.rows_new,

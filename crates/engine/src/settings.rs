@@ -2,6 +2,7 @@
 
 use crate::caps::SpendCap;
 use crate::credential::Credential;
+use crate::hosts::HostPatterns;
 use crate::permits::{BudgetSpent, Pace};
 use crate::{Clock, CrashHook, Progress, RobotProgress};
 use kittiwake_fetch::Fetcher;
@@ -25,6 +26,8 @@ pub struct CrawlSettings {
     pub base: Url,
     /// The same host as ids are valid on it: `host` or `host:port`.
     pub host: String,
+    /// Which other hosts may be asked about those who live there.
+    pub hosts: HostPatterns,
     /// Where to begin, as the user wrote it; each was found to be one of the network's seeds.
     pub seeds: Vec<String>,
     pub depth: u32,

@@ -31,6 +31,9 @@ impl Shop {
             ..Commit::default()
         };
         let outcome = heard.reading.outcome;
+        if heard.shut_out && !work.call.site.is_home {
+            return Ok((commit, Ending::Elsewhere));
+        }
         if heard.shut_out {
             commit.outcomes = Self::outcomes(work, outcome, &heard.reading.reason);
             return Ok((commit, Ending::ShutOut(heard.reading.reason)));
@@ -40,6 +43,10 @@ impl Shop {
                 commit.outcomes = Self::outcomes(work, outcome, &heard.reading.reason);
                 let untold = self.clock.limit().plus_us(UNTOLD_WAIT_US);
                 return Ok((commit, Ending::Wait(heard.wait_until.unwrap_or(untold))));
+            }
+            // What another host refuses does not end the crawl: others are asked in its place.
+            Consequence::Stop if !work.call.site.is_home => {
+                return Ok((commit, Ending::Elsewhere));
             }
             // The outcome of the call is logged, the subject's is still to come.
             Consequence::Stop if heard.renewed => return Ok((commit, Ending::Retry(None))),
@@ -178,6 +185,7 @@ impl Shop {
         if query.pages_max <= 1 && robot.steps.len() <= 1 {
             return Ok(());
         }
+        let speaks_for_subject = self.speaks_for_subjects(work);
         let step = &work.call.step;
         for task in &mut work.tasks {
             let is_success = reading.outcome.is_success();
@@ -190,8 +198,11 @@ impl Shop {
             };
             let subject = task.row.subject;
             let history = self.settings.history;
-            let (cursor, cap) = walk::advance(query, subject, step, page, history, commit.at);
-            if let (Some(list), None, true) = (query.list, cap, is_success)
+            let digest = walk::digest_on(query, &work.call.site);
+            let moment = (commit.at, digest);
+            let (cursor, cap) = walk::advance(query, subject, step, page, history, moment);
+            let list = query.list.filter(|_| speaks_for_subject);
+            if let (Some(list), None, true) = (list, cap, is_success)
                 && cursor.state == CursorState::Complete
             {
                 commit.sweeps.push(Sweep {
@@ -227,9 +238,7 @@ impl Shop {
             return Ok(false);
         }
         let task = work.tasks.first();
-        Ok(task.is_some_and(|task| {
-            walk::next_step(&self.settings.network, robot, task, &work.missed).is_some()
-        }))
+        Ok(task.is_some_and(|task| self.next_step(robot, task, &work.missed).is_some()))
     }
 
     pub(crate) fn robot(&self, name: &str) -> Result<&Robot, EngineError> {
@@ -307,7 +316,7 @@ impl Shop {
         LogRow {
             query: work.call.step.query.clone(),
             subjects: work.keys().collect(),
-            target: plan.target.clone(),
+            target: logged_target(work),
             cursor: plan.cursor.clone(),
             credential: credential
                 .map_or_else(|| "anonymous".to_owned(), |known| known.fingerprint.clone()),
@@ -328,6 +337,15 @@ impl Shop {
             definition: self.settings.network.digest().clone(),
         }
     }
+}
+
+/// What was asked, as the log has it: with its host, where that is not the crawl's.
+fn logged_target(work: &Work) -> String {
+    let (site, target) = (&work.call.site, &work.call.plan.target);
+    if site.is_home {
+        return target.clone();
+    }
+    format!("{}{target}", site.base.origin().ascii_serialization())
 }
 
 fn names_itself(work: &Work, reading: &Reading) -> bool {

@@ -6,7 +6,9 @@ use crate::settings::{CrawlSettings, Limits};
 use crate::trouble::HostHealth;
 use crate::{Clock, EngineError};
 use kittiwake_fetch::HostTrust;
+use kittiwake_network::Address;
 use kittiwake_store::ledger::Ledger;
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 use tokio::sync::Mutex;
 use url::Url;
@@ -22,6 +24,8 @@ pub(crate) struct Site {
     pub is_home: bool,
     pub purse: Mutex<Purse>,
     health: std::sync::Mutex<HostHealth>,
+    /// Whether what earlier runs found out of it was looked up.
+    recalled: tokio::sync::OnceCell<()>,
 }
 
 impl Site {
@@ -38,12 +42,34 @@ impl Site {
             is_home: true,
             purse: Mutex::new(purse),
             health: std::sync::Mutex::default(),
+            recalled: tokio::sync::OnceCell::new(),
         }
     }
 
     /// How it answers.
     pub(crate) fn health(&self) -> std::sync::MutexGuard<'_, HostHealth> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks up, once, what earlier runs found out of it: what its clock shows, and how it bears being
+    /// asked.
+    pub(crate) async fn recall(&self, settings: &CrawlSettings) -> Result<(), EngineError> {
+        let recall = async || {
+            let base = self.base.origin().ascii_serialization();
+            let host = format!("{base} ({})", settings.clock_source);
+            let mut purse = self.purse.lock().await;
+            purse.recall_clock(&host).await?;
+            match settings.network.politeness() {
+                Some(rule) => purse.be_polite(rule, &host).await,
+                None => Ok(()),
+            }
+        };
+        self.recalled.get_or_try_init(recall).await.copied()
+    }
+
+    /// Whether it is left out for a while. The crawl's own never is.
+    pub(crate) fn is_out(&self) -> bool {
+        !self.is_home && self.health().is_out()
     }
 
     /// Whether an address is on this server.
@@ -86,10 +112,15 @@ impl Means {
     }
 }
 
+/// Servers that are remembered at once; beyond that nobody new is asked.
+const SITES_MAX: usize = 20_000;
+
 /// All servers of a crawl.
 #[derive(Debug)]
 pub(crate) struct Sites {
     pub home: Arc<Site>,
+    others: std::sync::Mutex<HashMap<String, Arc<Site>>>,
+    means: Means,
 }
 
 impl Sites {
@@ -113,25 +144,46 @@ impl Sites {
             is_home: true,
             purse: Mutex::new(means.purse()),
             health: std::sync::Mutex::default(),
+            recalled: tokio::sync::OnceCell::new(),
         };
         Self {
             home: Arc::new(home),
+            others: std::sync::Mutex::default(),
+            means,
         }
     }
 
-    /// What earlier runs found out of a server: what its clock shows, and how it bears being asked.
-    pub(crate) async fn recall(
-        &self,
-        site: &Site,
-        settings: &CrawlSettings,
-    ) -> Result<(), EngineError> {
-        let base = site.base.origin().ascii_serialization();
-        let host = format!("{base} ({})", settings.clock_source);
-        let mut purse = site.purse.lock().await;
-        purse.recall_clock(&host).await?;
-        match settings.network.politeness() {
-            Some(rule) => purse.be_polite(rule, &host).await,
-            None => Ok(()),
+    /// The server at an address, as it is known, or made known.
+    pub(crate) fn at(&self, address: Address, trust: HostTrust) -> Option<Arc<Site>> {
+        if address.base.origin() == self.home.base.origin() {
+            return Some(Arc::clone(&self.home));
         }
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(site) = others.get(&address.host) {
+            return Some(Arc::clone(site));
+        }
+        if others.len() >= SITES_MAX {
+            return None;
+        }
+        let site = Arc::new(Site {
+            host: address.host.clone(),
+            base: address.base,
+            trust,
+            is_home: false,
+            purse: Mutex::new(self.means.purse()),
+            health: std::sync::Mutex::default(),
+            recalled: tokio::sync::OnceCell::new(),
+        });
+        others.insert(address.host, Arc::clone(&site));
+        Some(site)
+    }
+
+    /// Every server that was ever asked, the crawl's own first.
+    pub(crate) fn all(&self) -> Vec<Arc<Site>> {
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<_> = others.values().cloned().collect();
+        all.sort_by(|one, other| one.host.cmp(&other.host));
+        all.insert(0, Arc::clone(&self.home));
+        all
     }
 }

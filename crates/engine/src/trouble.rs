@@ -19,6 +19,9 @@ const PAUSES_MAX: u32 = 120;
 /// Failures in a row, of whatever work, after which the host itself is left alone for a while.
 const FAILURES_BEFORE_PAUSE: u32 = 6;
 
+/// Failures in a row after which a host that is not the crawl's own is left out.
+const FAILURES_BEFORE_OUT: u32 = 3;
+
 /// A task that failed and came back to the frontier.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Returned {
@@ -31,6 +34,7 @@ pub(crate) struct Returned {
 pub(crate) struct HostHealth {
     down_since: Option<Instant>,
     pub pause_until: Option<Instant>,
+    out_until: Option<Instant>,
     /// Failures since the last answer that was none.
     failures: u32,
 }
@@ -38,6 +42,11 @@ pub(crate) struct HostHealth {
 impl HostHealth {
     pub(crate) fn is_paused(&self) -> bool {
         self.pause_until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Whether a host that is not the crawl's own is left out: others are asked in its place.
+    pub(crate) fn is_out(&self) -> bool {
+        self.out_until.is_some_and(|until| Instant::now() < until)
     }
 
     /// One failure more: how many there are in a row.
@@ -48,9 +57,24 @@ impl HostHealth {
 }
 
 impl Scheduler {
+    /// A host that is not the crawl's own is left out for a while. What waited for it is asked for anew,
+    /// of whoever can stand in.
+    pub(crate) fn leave_out(&mut self, work: &Work) {
+        let site = Arc::clone(&work.call.site);
+        let out_until = Instant::now() + self.shop.settings.host_patience;
+        site.health().out_until = Some(out_until);
+        self.hand_back(work);
+        for other in self.lanes.take_out(|other| other.call.site == site) {
+            self.hand_back(&other);
+        }
+    }
+
     /// A fault that may pass: try again after a pause, or give the lease back.
     pub(crate) fn retry(&mut self, mut work: Work, until: Option<LimitTime>) {
         let failures = work.call.site.health().failed();
+        if !work.call.site.is_home && failures >= FAILURES_BEFORE_OUT {
+            return self.leave_out(&work);
+        }
         if let Some(more) = failures.checked_sub(FAILURES_BEFORE_PAUSE) {
             let pause_until = Some(Instant::now() + self.pause(more));
             work.call.site.health().pause_until = pause_until;
@@ -189,6 +213,9 @@ impl Scheduler {
 
     /// The host is out of reach: nothing is sent for a while, and after too long the run ends.
     pub(crate) fn host_down(&mut self, work: Work, reason: String) {
+        if !work.call.site.is_home {
+            return self.retry(work, None);
+        }
         let now = Instant::now();
         let site = Arc::clone(&work.call.site);
         let since = *site.health().down_since.get_or_insert(now);

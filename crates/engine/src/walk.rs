@@ -1,6 +1,7 @@
 //! Walks: which page of which list comes next, and when a walk is over. Pure.
 
 use crate::settings::History;
+use crate::site::Site;
 use kittiwake_model::{Cursor, CursorState, Key, Name, WorldTime};
 use kittiwake_network::{Network, Page, Query, Robot};
 use kittiwake_store::TaskRecord;
@@ -36,11 +37,14 @@ impl StepPage {
 
 /// The first step of the robot that this visit has not completed; `None` when the visit is over.
 /// Queries that were `missed` in this visit are left to the next one.
+///
+/// `digest` says under which rules, and on which host, tokens and marks of a query mean anything.
 pub(crate) fn next_step(
     network: &Network,
     robot: &Robot,
     task: &TaskRecord,
     missed: &[Name],
+    digest: &dyn Fn(&Query) -> Name,
 ) -> Option<Step> {
     let walk = task.row.visits.saturating_add(1);
     let steps = robot
@@ -50,20 +54,33 @@ pub(crate) fn next_step(
     steps.into_iter().find_map(|step| {
         let is_done = |name: &Name| {
             let mut cursors = task.cursors.iter().filter(|it| it.query == *name);
-            let is_known = |digest: &Name| {
-                let query = network.query(name);
-                query.is_some_and(|query| query.paging_digest == *digest)
-            };
             cursors.any(|it| {
-                it.state == CursorState::Complete && it.walk >= walk && is_known(&it.digest)
+                let query = network.query(name);
+                let is_known = query.is_some_and(|query| is_of(&it.digest, query));
+                it.state == CursorState::Complete && it.walk >= walk && is_known
             })
         };
         if step.or.iter().any(is_done) {
             return None;
         }
         let query = network.query(&step.query)?;
-        step_of(query, &task.cursors, walk)
+        step_of(query, &task.cursors, walk, &digest(query))
     })
+}
+
+/// Under which rules tokens and marks of a query mean anything: those of the definition and, where
+/// it is not the crawl's, on which host.
+pub(crate) fn digest_on(query: &Query, site: &Site) -> Name {
+    if site.is_home {
+        return query.paging_digest.clone();
+    }
+    format!("{}@{}", query.paging_digest, site.host).into()
+}
+
+/// Whether a digest is one of the query's rules, on whatever host.
+fn is_of(digest: &Name, query: &Query) -> bool {
+    let rules = digest.split_once('@').map_or(&**digest, |(rules, _)| rules);
+    rules == &*query.paging_digest
 }
 
 /// How many pages a walk that begins will have, as far as the last one tells.
@@ -73,7 +90,7 @@ pub(crate) fn pages_expected(query: &Query, task: &TaskRecord) -> u64 {
     last.map_or(1, |cursor| u64::from(cursor.pages))
 }
 
-fn step_of(query: &Query, cursors: &[Cursor], walk: u32) -> Option<Step> {
+fn step_of(query: &Query, cursors: &[Cursor], walk: u32, digest: &Name) -> Option<Step> {
     let known = cursors.iter().find(|cursor| cursor.query == query.name);
     let step = |page, cursor| {
         Some(Step {
@@ -86,13 +103,17 @@ fn step_of(query: &Query, cursors: &[Cursor], walk: u32) -> Option<Step> {
     let Some(cursor) = known else {
         return step(StepPage::First, None);
     };
-    if cursor.digest != query.paging_digest {
-        // The definition pages otherwise than it did: neither token nor mark means anything now.
+    let is_done = cursor.state == CursorState::Complete && cursor.walk >= walk;
+    if is_done && is_of(&cursor.digest, query) {
+        return None;
+    }
+    if cursor.digest != *digest {
+        // The definition pages otherwise than it did, or somebody else is asked: neither token nor mark
+        // means anything now.
         return step(StepPage::First, None);
     }
     match &cursor.state {
         CursorState::Next(token) => step(StepPage::Next(token.clone()), Some(cursor.clone())),
-        CursorState::Complete if cursor.walk >= walk => None,
         CursorState::Complete => match (&cursor.mark, query.incremental) {
             (Some(mark), true) => step(StepPage::Since(mark.clone()), Some(cursor.clone())),
             _ => step(StepPage::First, None),
@@ -143,7 +164,7 @@ pub(crate) fn advance(
     step: &Step,
     page: PageEnd,
     history: History,
-    now: WorldTime,
+    (now, digest): (WorldTime, Name),
 ) -> (Cursor, Option<Cap>) {
     let PageEnd {
         next,
@@ -203,7 +224,7 @@ pub(crate) fn advance(
         subject,
         query: query.name.clone(),
         walk: step.walk,
-        digest: query.paging_digest.clone(),
+        digest,
         pages,
         items,
         state,
@@ -232,6 +253,10 @@ mod tests {
     fn network() -> Network {
         let text = include_str!("../../../networks/mastodon.toml");
         Network::parse("mastodon.toml", text).expect("the shipped definition")
+    }
+
+    fn own(query: &Query) -> Name {
+        query.paging_digest.clone()
     }
 
     fn task(visits: u32, cursors: Vec<Cursor>) -> TaskRecord {
@@ -280,7 +305,7 @@ mod tests {
         let mut task = task(visits, cursors);
         let mut asked = Vec::new();
         let mut capped = None;
-        while let Some(step) = next_step(network, robot, &task, &[]) {
+        while let Some(step) = next_step(network, robot, &task, &[], &own) {
             let query = network.query(&step.query).expect("a query");
             let place = match &step.page {
                 StepPage::Next(token) => token.parse().ok(),
@@ -297,7 +322,14 @@ mod tests {
                 oldest: Some(WorldTime(1_000 - 10 * asked.len() as i64)),
                 refused: false,
             };
-            let (cursor, cap) = advance(query, Key(1), &step, page, history, WorldTime(5));
+            let (cursor, cap) = advance(
+                query,
+                Key(1),
+                &step,
+                page,
+                history,
+                (WorldTime(5), own(query)),
+            );
             task.cursors.retain(|known| known.query != cursor.query);
             task.cursors.push(cursor);
             capped = capped.or(cap);
@@ -350,7 +382,14 @@ mod tests {
             newest: Some("99".into()),
             ..PageEnd::default()
         };
-        let (cursor, _) = advance(query, Key(1), &first, page, History::All, WorldTime(5));
+        let (cursor, _) = advance(
+            query,
+            Key(1),
+            &first,
+            page,
+            History::All,
+            (WorldTime(5), own(query)),
+        );
         let second = Step {
             page: StepPage::Next("30".into()),
             cursor: Some(cursor),
@@ -360,7 +399,14 @@ mod tests {
             refused: true,
             ..PageEnd::default()
         };
-        let (cursor, _) = advance(query, Key(1), &second, refused, History::All, WorldTime(5));
+        let (cursor, _) = advance(
+            query,
+            Key(1),
+            &second,
+            refused,
+            History::All,
+            (WorldTime(5), own(query)),
+        );
         assert_eq!((cursor.state, cursor.mark), (CursorState::Complete, None));
     }
 
@@ -394,7 +440,7 @@ mod tests {
     fn a_step_that_was_taken_another_way_is_not_taken_again() {
         let network = network();
         let robot = network.robot("profiles").expect("a robot");
-        let step = next_step(&network, robot, &task(0, Vec::new()), &[]).expect("a step");
+        let step = next_step(&network, robot, &task(0, Vec::new()), &[], &own).expect("a step");
         assert_eq!(&*step.query, "profiles");
         let other = network.query("profile").expect("a query");
         let by_other = Step {
@@ -402,12 +448,19 @@ mod tests {
             ..step
         };
         let end = PageEnd::default();
-        let (cursor, _) = advance(other, Key(1), &by_other, end, History::All, WorldTime(5));
+        let (cursor, _) = advance(
+            other,
+            Key(1),
+            &by_other,
+            end,
+            History::All,
+            (WorldTime(5), own(other)),
+        );
         let once = task(0, vec![cursor.clone()]);
-        assert_eq!(next_step(&network, robot, &once, &[]), None);
-        assert!(next_step(&network, robot, &task(1, vec![cursor]), &[]).is_some());
+        assert_eq!(next_step(&network, robot, &once, &[], &own), None);
+        assert!(next_step(&network, robot, &task(1, vec![cursor]), &[], &own).is_some());
         let missed = [other.name.clone()];
-        let missing = next_step(&network, robot, &task(0, Vec::new()), &missed);
+        let missing = next_step(&network, robot, &task(0, Vec::new()), &missed, &own);
         assert_eq!(missing, None);
     }
 

@@ -14,17 +14,21 @@ pub fn is_public(address: IpAddr) -> bool {
 }
 
 /// Whether the URL's host is this machine by its very name: a literal loopback address (in any
-/// spelling, the parser normalises them) or `localhost`.
+/// spelling, the parser normalises them), `localhost` or a name below it.
 pub fn is_loopback_host(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
-        Some(Host::Domain(name)) => {
-            let name = name.strip_suffix('.').unwrap_or(name);
-            name.eq_ignore_ascii_case("localhost")
-        }
+        Some(Host::Domain(name)) => is_localhost(name),
         None => false,
     }
+}
+
+/// Whether a name is this machine's: `localhost` and all names below it, which no name server is asked
+/// for (RFC 6761).
+pub(crate) fn is_localhost(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    name == "localhost" || name.ends_with(".localhost")
 }
 
 /// The address in a URL whose host is written as one. Such a host is never looked up, so the check

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::pin::Pin;
 
-use crate::address::is_public;
+use crate::address::{is_localhost, is_public};
 
 /// A hostile name server may answer with thousands; more are never tried.
 const ADDRESSES_MAX: usize = 16;
@@ -28,6 +28,9 @@ impl HostResolver for SystemResolver {
     fn resolve(&self, host: &str) -> Resolving {
         let host = host.to_owned();
         Box::pin(async move {
+            if is_localhost(&host) {
+                return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
+            }
             let addresses = tokio::net::lookup_host((host.as_str(), 0)).await?;
             Ok(addresses.map(|address| address.ip()).collect())
         })

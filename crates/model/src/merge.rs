@@ -30,6 +30,24 @@ pub struct GroupState {
     pub older: BTreeMap<Name, Stamp>,
 }
 
+impl Stamp {
+    /// Before all that was ever observed, and in order among themselves. The real time can be read back.
+    const HEARSAY_US: i64 = 1 << 52;
+
+    /// The stamp of what somebody else than its own host has told of an object.
+    #[must_use]
+    pub const fn as_hearsay(self) -> Self {
+        Self {
+            at_us: self.at_us.saturating_sub(Self::HEARSAY_US),
+            log: self.log,
+        }
+    }
+
+    pub const fn is_hearsay(self) -> bool {
+        self.at_us < -(Self::HEARSAY_US / 8)
+    }
+}
+
 /// A value that another observation of the same field overruled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overruled {

@@ -28,4 +28,7 @@ pub enum Standing {
     Present,
     /// A tombstone or a marker such as `suspended: true`.
     Invalid(OutcomeCode),
+    /// Somebody tells of it who is not its own host: that says nothing of whether it is there, and
+    /// gives way to whatever its own host says, earlier or later.
+    Hearsay,
 }

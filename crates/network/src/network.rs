@@ -4,6 +4,7 @@ use crate::auth::Auth;
 use crate::blocks::BlockRule;
 use crate::budget::LimitHeaders;
 use crate::expression::Expression;
+use crate::home::{HomeRule, Whom};
 use crate::limit_status::LimitStatus;
 use crate::path::Path;
 use crate::politeness::Politeness;
@@ -64,6 +65,8 @@ pub(crate) struct Type {
     pub(crate) shape: ShapeId,
     /// The query that finds an object by its handle.
     pub(crate) resolve: Option<Name>,
+    /// Where its objects live.
+    pub(crate) home: Option<HomeRule>,
 }
 
 /// One question that can be asked.
@@ -86,6 +89,7 @@ pub struct Query {
     pub auth: AuthNeed,
     /// The permission that a credential needs, in the network's word.
     pub scope: Option<String>,
+    pub(crate) whom: Whom,
     pub(crate) path: String,
     pub(crate) parameters: Vec<(String, String)>,
     pub(crate) batch: Option<Batch>,

@@ -6,8 +6,8 @@ use crate::failure::{Failure, code};
 use crate::place::{Place, parse_base};
 use crate::{console, crash, environment, history, robots, summary};
 use kittiwake_engine::{
-    Clock, CrashHook, CrawlReport, CrawlSettings, Credential, End, Limits, Pace, Parts, Progress,
-    Rounds,
+    Clock, CrashHook, CrawlReport, CrawlSettings, Credential, End, HostPatterns, Limits, Pace,
+    Parts, Progress, Rounds,
 };
 use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Request, is_loopback_host};
 use kittiwake_frontier::RoundRobin;
@@ -266,6 +266,13 @@ fn settings(
             ));
         }
     };
+    let hosts = HostPatterns::parse(arguments.hosts.iter().map(String::as_str))
+        .map_err(|error| Failure::usage(format!("--hosts: {error}")))?;
+    if limits == Limits::Off && !hosts.are_this_machine() {
+        return Err(Failure::usage(
+            "--limits off is taken only for hosts on loopback; limits of others are kept",
+        ));
+    }
     if let Some(cap) = &arguments.spend {
         check_currency(&network, &cap.currency)?;
     }
@@ -295,6 +302,7 @@ fn settings(
             "limits": format!("{limits:?}"),
             "history": history::text(arguments.history),
             "include_opted_out": arguments.include_opted_out,
+            "hosts": arguments.hosts,
             "permission": arguments.i_have_permission,
             "credentials": credentials::record(&credentials),
             "raw": arguments.raw,
@@ -304,6 +312,7 @@ fn settings(
         }),
         base,
         host,
+        hosts,
         seeds,
         depth: arguments.depth,
         follow: follow(arguments.follow),

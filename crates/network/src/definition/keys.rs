@@ -77,6 +77,7 @@ pub(super) const BLOCK: &[&str] = &["status", "text", "redirect", "reason"];
 pub(super) const TYPE: &[&str] = &[
     "table",
     "resolve",
+    "home",
     "canonical",
     "aliases",
     "states",
@@ -102,6 +103,7 @@ pub(super) const IGNORED: &[&str] = &["path", "reason"];
 pub(super) const QUERY: &[&str] = &[
     "description",
     "subject",
+    "host",
     "method",
     "path",
     "parameters",

@@ -4,6 +4,7 @@ use super::limits::{Declared, read_costs};
 use super::source::{Placed, Section};
 use super::types::{Types, link_table, read_ignored, report_nameless};
 use super::{digest_of, keys, named_sections};
+use crate::home::{Address, Whom};
 use crate::network::{AuthNeed, Batch, BatchStyle, PageRule, Query, Select, SelectLink, SinceRule};
 use crate::path::parse_path;
 use crate::seed::{Piece, parse_template};
@@ -49,6 +50,7 @@ fn read_query(
         check_path(section, path);
         check_template(section, path, types, kind_name);
     }
+    let whom = read_whom(section);
     let parameters = read_parameters(section, types, kind_name);
     let batch = section
         .table("batch")
@@ -96,6 +98,7 @@ fn read_query(
         incremental: since.is_some(),
         auth: section.word("auth", &auths).unwrap_or(AuthNeed::Optional),
         scope: section.text("scope").map(|text| text.value),
+        whom,
         path,
         parameters,
         batch,
@@ -113,6 +116,24 @@ fn read_query(
         read,
         ignored: read_ignored(section),
     })
+}
+
+/// Who is asked.
+fn read_whom(section: &Section<'_, '_>) -> Whom {
+    let Some(text) = section.text("host") else {
+        return Whom::Home;
+    };
+    match text.value.as_str() {
+        "home" => Whom::Home,
+        "crawl" => Whom::Crawl,
+        other => match Address::of(other) {
+            Some(address) => Whom::Fixed(address),
+            None => {
+                section.unknown_word(&text, "`host`", &["home", "crawl", "https://example.org"]);
+                Whom::Home
+            }
+        },
+    }
 }
 
 /// What is found in the answers to a query, and where.

@@ -3,6 +3,7 @@
 use super::source::{Placed, Section};
 use super::{fields, keys, named_sections};
 use crate::expression::Expression;
+use crate::home::HomeRule;
 use crate::network::{Query, Type};
 use crate::path::{Path, parse_alternatives, parse_path};
 use crate::shape::{
@@ -157,11 +158,23 @@ pub(super) fn read_types(top: &Section<'_, '_>, queries: &[String]) -> Types {
                 name: name.clone(),
                 shape: outline.shape,
                 resolve: resolve.map(|query| query.value.into()),
+                home: read_home(section, outline.has_canonical),
             };
             types.kinds.push(one);
         }
     }
     types
+}
+
+/// Where objects of the type live.
+fn read_home(section: &Section<'_, '_>, has_canonical: bool) -> Option<HomeRule> {
+    let home = section.word("home", &[("canonical", HomeRule::Canonical)]);
+    if home.is_some() && !has_canonical {
+        let message = "nothing says what the canonical id is";
+        let help = "write `canonical = \".uri\"`, the path to an address";
+        section.report(&section.span_of("home"), message, help);
+    }
+    home
 }
 
 /// A query that resolves has to answer with its subject.

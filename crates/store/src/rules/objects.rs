@@ -37,7 +37,12 @@ impl<'a> Work<'a> {
         for ((object, mark), key) in objects.iter().zip(marks).zip(keys) {
             let digest = mark.digest.filter(|_| object.standing == Standing::Present);
             let key = self.memory.follow(*key);
-            if !self.is_known(object.table, key, digest)? {
+            if object.standing == Standing::Hearsay {
+                let own = self.stamp;
+                self.stamp = own.as_hearsay();
+                self.write_object(object, key, None, keys)?;
+                self.stamp = own;
+            } else if !self.is_known(object.table, key, digest)? {
                 self.write_object(object, key, digest, keys)?;
             }
         }
@@ -379,7 +384,8 @@ impl<'a> Work<'a> {
         overruled: &[Overruled],
     ) -> Result<(), StoreError> {
         let mut by_stamp: BTreeMap<Stamp, Vec<(&str, &Value)>> = BTreeMap::new();
-        for lost in overruled {
+        // What others said before its own host did is no version of the object.
+        for lost in overruled.iter().filter(|lost| !lost.stamp.is_hearsay()) {
             by_stamp
                 .entry(lost.stamp)
                 .or_default()
