@@ -88,7 +88,7 @@ impl Pattern {
         };
         // What can be the host of an address, and nothing more.
         let address = Address::of(&format!("https://{name}/"))?;
-        if address.host != name {
+        if address.host != name || name.contains('*') {
             return None;
         }
         Some(if is_under {
