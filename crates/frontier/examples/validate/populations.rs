@@ -20,7 +20,7 @@ const KEPT_MIN: f64 = 1e-4;
 /// A population: its name, and how it is made.
 pub(crate) type Population = (&'static str, fn(&Trace) -> Trace);
 
-pub(crate) const ALL: [Population; 14] = [
+pub(crate) const ALL: [Population; 15] = [
     ("all", Trace::clone),
     ("even-users", even_users),
     ("odd-users", odd_users),
@@ -28,6 +28,7 @@ pub(crate) const ALL: [Population; 14] = [
     ("second-half", second_half),
     ("short", short),
     ("thinned", thinned),
+    ("tenth", tenth),
     ("dealt", dealt),
     ("dealt-thinned", |trace| thinned(&dealt(trace))),
     ("time-zones", time_zones),
@@ -107,6 +108,14 @@ fn thinned(trace: &Trace) -> Trace {
         let kept = KEPT_MIN.powf(random.share());
         let posts = subject.posts.iter().copied();
         posts.filter(|_| random.share() < kept).collect()
+    })
+}
+
+/// A tenth of all posts.
+fn tenth(trace: &Trace) -> Trace {
+    each(trace, |subject, random| {
+        let posts = subject.posts.iter().copied();
+        posts.filter(|_| random.below(10) == 0).collect()
     })
 }
 
