@@ -10,7 +10,7 @@ use kittiwake_frontier::replay::{Experiment, Trace};
 
 const DAY_US: i64 = 86_400_000_000;
 /// How much of the trace is the past that cards tell of.
-const PAST_DAYS: i64 = 180;
+const PAST_DAYS: i64 = 90;
 /// How long the beginning lasts.
 const BEGINNINGS_DAYS: [i64; 3] = [7, 14, 30];
 

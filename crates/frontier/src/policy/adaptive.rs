@@ -4,9 +4,8 @@
 //! posts are expected to wait, a call brings c of them, λ is the pace of the next hours and L what a
 //! lost post costs. The first part is the renewal argument of Sia, Cho and Cho for a pace that changes:
 //! it is best to come when N ≥ √(2·price·λ), so to wait while somebody is busy, and to sweep up when
-//! they are about to go
-//! quiet. The second part comes before answers overflow, and is nothing elsewhere; where they must
-//! overflow, because calls do not suffice, the third lets everybody have a turn.
+//! they are about to go quiet. The second part comes before answers overflow, and is nothing elsewhere;
+//! where they must overflow, because calls do not suffice, it lets everybody have a turn.
 //!
 //! - N is the integral of a forecast over the time since the visit: the population's mean rate, the
 //!   subject's own rate over two months and over ten days, each along the hours of the subject's day
