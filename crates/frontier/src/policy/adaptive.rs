@@ -1,10 +1,11 @@
 //! The default: visits where posts are expected to have waited the most.
 //!
-//! A visit now is worth **min(N, c)²/(2·λ) + L·c·P(N > c)**, where N posts are expected to wait, a call
-//! brings c of them, λ is the pace of the next hours and L what a lost post costs. The first part is
-//! the renewal argument of Sia, Cho and Cho for a pace that changes: it is best to come when
-//! N ≥ √(2·price·λ), so to wait while somebody is busy, and to sweep up when they are about to go
-//! quiet. The second part comes before answers overflow, and is nothing elsewhere.
+//! A visit now is worth **min(N, c)²/(2·λ) + L·c·(P(N > c) + (√max(N/c, 1) − 1)/5)**, where N
+//! posts are expected to wait, a call brings c of them, λ is the pace of the next hours and L what a
+//! lost post costs. The first part is the renewal argument of Sia, Cho and Cho for a pace that changes:
+//! it is best to come when N ≥ √(2·price·λ), so to wait while somebody is busy, and to sweep up when
+//! they are about to go quiet. The second part comes before answers overflow, and is nothing elsewhere;
+//! where they must overflow, because calls do not suffice, it lets everybody have a turn.
 //!
 //! - N is the integral of a forecast over the time since the visit: the population's mean rate, the
 //!   subject's own rate over two months and over ten days, each along the hours of the subject's day
@@ -41,6 +42,11 @@ const AHEAD_HOURS: usize = 3;
 const AHEAD_MIN: f64 = 0.02;
 /// Counts vary by more than chance: N·(1 + N/2).
 const EXCESS_VARIANCE: f64 = 0.5;
+/// How a page is worth more when more than one waits, by the root of how many. What is beyond a page
+/// is lost whenever the visit is made, so that it need not be much; but if it were nothing, all who
+/// overflow would be worth the same, and of these the busiest and those who were never visited would
+/// wait forever where calls do not suffice.
+const BEYOND_PART: f64 = 0.2;
 /// Below this part of a page nothing overflows.
 const OVERFLOW_PART: f64 = 0.02;
 /// What is kept of the regression, every few hours: half of it is gone after three months.
@@ -185,7 +191,8 @@ impl Adaptive {
 
     fn worth_of(&self, memory: &Memory, expected: f64, pace: f64) -> f64 {
         let waiting = expected.min(self.page);
-        let lost = self.page * self.overflow(memory, expected);
+        let turn = BEYOND_PART * ((expected / self.page).max(1.0).sqrt() - 1.0);
+        let lost = self.page * (self.overflow(memory, expected) + turn);
         let worth = waiting * waiting / (2.0 * pace) + self.objective.loss_days * lost;
         if self.objective.is_hot {
             return worth * memory.spread();
