@@ -24,7 +24,7 @@ use super::shared::{FEATURES, WEIGHTS_FIRST};
 use super::{DAY_US, Facts, HOUR_US, Policy, Shared, State, Visit, days_between, tag};
 use cards::{Card, Write};
 use kittiwake_model::WorldTime;
-use memory::{BURST_DAYS, Fading, Memory, Seen};
+use memory::{BURSTS, Fading, Memory, Seen, bursts_left};
 
 /// How long rates are remembered, in days, at least; and in mean gaps between visits, at least.
 const FAST_DAYS: f64 = 10.0;
@@ -116,37 +116,30 @@ impl Belief {
     /// The features of the forecast, integrated from the last visit to a time.
     fn features(&self, shared: &Shared, to: WorldTime) -> [f64; FEATURES] {
         let weight = shared.week.weight_days(&self.hours, self.since, to);
-        let elapsed = days_between(self.since, to);
+        let bursts = self.of_bursts(days_between(self.since, to));
         [
             weight * shared.mean_rate(),
             weight * self.slow,
             weight * self.fast,
-            self.of_burst(0, elapsed),
-            self.of_burst(1, elapsed),
-            self.of_burst(2, elapsed),
+            bursts[0],
+            bursts[1],
+            bursts[2],
         ]
     }
 
-    /// What a burst that was felt at the last visit has brought since.
-    fn of_burst(&self, which: usize, elapsed_days: f64) -> f64 {
-        let posts = f64::from(self.memory.bursts[which]);
-        if posts < 1e-4 {
-            return 0.0;
-        }
-        posts * (1.0 - (-elapsed_days / BURST_DAYS[which]).exp())
+    /// What bursts that were felt at the last visit have brought since.
+    fn of_bursts(&self, elapsed_days: f64) -> [f64; BURSTS] {
+        let left = bursts_left(elapsed_days);
+        std::array::from_fn(|which| f64::from(self.memory.bursts[which]) * (1.0 - left[which]))
     }
 
-    /// How many posts are expected to wait: the features as they are weighed. This is asked more than
-    /// anything else, and most bursts weigh nothing.
+    /// How many posts are expected to wait: the features as they are weighed.
     fn expected(&self, shared: &Shared, to: WorldTime) -> f64 {
         let weight = shared.week.weight_days(&self.hours, self.since, to);
-        let elapsed = days_between(self.since, to);
         let steady = weight * self.steady_pace(shared);
-        let weights = shared.weights[STEADY..].iter().enumerate();
-        let bursts = weights
-            .filter(|(_, weight)| **weight > 0.0)
-            .map(|(which, weight)| weight * self.of_burst(which, elapsed));
-        steady + bursts.sum::<f64>()
+        let bursts = self.of_bursts(days_between(self.since, to));
+        let pairs = bursts.iter().zip(&shared.weights[STEADY..]);
+        steady + pairs.map(|(posts, weight)| posts * weight).sum::<f64>()
     }
 }
 
