@@ -47,6 +47,8 @@ const EXCESS_VARIANCE: f64 = 0.5;
 /// overflow would be worth the same, and of these the busiest and those who were never visited would
 /// wait forever where calls do not suffice.
 const BEYOND_PART: f64 = 0.2;
+/// So much of a page that is lost for sure is worth a call whatever the price.
+const SURE_PART: f64 = 0.75;
 /// Below this part of a page nothing overflows.
 const OVERFLOW_PART: f64 = 0.02;
 /// What is kept of the regression, every few hours: half of it is gone after three months.
@@ -438,7 +440,9 @@ impl Policy for Adaptive {
         let brought = visit.posts.len() as f64;
         let pace = (brought + PRIOR_DAYS * usual) / (days_between(oldest, visit.at) + PRIOR_DAYS);
         let waiting = (pace * unseen_days).min(self.page);
-        waiting * self.objective.loss_days >= price
+        // What a page is worth that is lost for sure: no call elsewhere is worth more.
+        let most = self.page * SURE_PART * self.objective.loss_days;
+        waiting * self.objective.loss_days >= price.min(most)
     }
 }
 
