@@ -86,14 +86,19 @@ impl Ord for Ready {
     }
 }
 
+/// Whether a stamp is that of somebody who waits to be taken.
+const fn is_of_waiting(stamp: u32) -> bool {
+    stamp % 2 == 1
+}
+
 /// Subjects by the time at which they are looked at, and those who wait to be taken.
 #[derive(Debug)]
 pub struct Market {
     filed: Wheel,
     ready: BinaryHeap<Ready>,
-    /// By subject: what is filed or waits under an older stamp is out of date.
+    /// By subject: what is filed or waits under an older stamp is out of date. An odd one is that of
+    /// somebody who waits.
     stamps: Vec<u32>,
-    is_ready: Vec<bool>,
     ready_count: usize,
     /// What calls were worth lately, and at the cheapest time of the day.
     price: f64,
@@ -113,7 +118,6 @@ impl Default for Market {
             filed: Wheel::default(),
             ready: BinaryHeap::new(),
             stamps: Vec::new(),
-            is_ready: Vec::new(),
             ready_count: 0,
             price: PRICE_MIN,
             lowest: PRICE_MIN,
@@ -143,9 +147,8 @@ impl Market {
         let place = subject as usize;
         if place >= self.stamps.len() {
             self.stamps.resize(place + 1, 0);
-            self.is_ready.resize(place + 1, false);
         }
-        let stamp = self.next_stamp(subject);
+        let stamp = self.next_stamp(subject, false);
         self.filed.push(due, (subject, stamp));
     }
 
@@ -160,7 +163,7 @@ impl Market {
     /// visit.
     pub fn take(&mut self, now: WorldTime, count: usize, worth: &impl Worth) -> Vec<u32> {
         if self.lowest < self.filed_at * FALLEN {
-            self.file_all(now, worth);
+            self.file_all(worth);
         }
         self.tidy();
         self.look_at_due(now, worth);
@@ -194,31 +197,34 @@ impl Market {
         due.min(now.plus_us(UNSEEN_US_MAX))
     }
 
-    /// Files everybody anew who does not wait, under the lowest price of now.
-    fn file_all(&mut self, now: WorldTime, worth: &impl Worth) {
+    /// Files everybody anew who does not wait, under the lowest price of now. What a visit is worth grows
+    /// by the square of the time, more or less, so that the time shrinks by the root of the price; to ask
+    /// of each when exactly would take longer than all looks of a day.
+    fn file_all(&mut self, worth: &impl Worth) {
+        let shrunk = (self.lowest / self.filed_at).sqrt();
         self.filed_at = self.lowest;
         let filed = std::mem::take(&mut self.filed);
         for (due, (subject, stamp)) in filed.into_entries() {
-            let place = subject as usize;
-            if stamp != self.stamps[place] {
+            if stamp != self.stamps[subject as usize] {
                 continue;
             }
-            let sooner = if self.is_ready[place] {
-                due
-            } else {
-                due.min(self.due(subject, now, worth))
+            let sooner = match worth.since(subject).filter(|_| !is_of_waiting(stamp)) {
+                Some(since) => {
+                    let wait_us = due.since_us(since).max(0) as f64 * shrunk;
+                    due.min(since.plus_us(wait_us as i64))
+                }
+                None => due,
             };
             self.filed.push(sooner, (subject, stamp));
         }
     }
 
-    fn next_stamp(&mut self, subject: u32) -> u32 {
-        let place = subject as usize;
-        self.stamps[place] = self.stamps[place].wrapping_add(1);
-        if std::mem::take(&mut self.is_ready[place]) {
-            self.ready_count -= 1;
-        }
-        self.stamps[place]
+    fn next_stamp(&mut self, subject: u32, will_wait: bool) -> u32 {
+        let stamp = &mut self.stamps[subject as usize];
+        self.ready_count -= usize::from(is_of_waiting(*stamp));
+        self.ready_count += usize::from(will_wait);
+        *stamp = ((*stamp >> 1).wrapping_add(1) << 1) | u32::from(will_wait);
+        *stamp
     }
 
     fn index(&mut self, subject: u32, now: WorldTime, worth: &impl Worth) -> f64 {
@@ -240,10 +246,8 @@ impl Market {
             };
         let again_us = (waited_us as f64 * self.again_part(index)) as i64;
         let again_us = again_us.clamp(AGAIN_US_MIN, most_us);
-        self.file(subject, now.plus_us(again_us));
-        let stamp = self.stamps[subject as usize];
-        self.is_ready[subject as usize] = true;
-        self.ready_count += 1;
+        let stamp = self.next_stamp(subject, true);
+        self.filed.push(now.plus_us(again_us), (subject, stamp));
         self.ready.push(Ready {
             index,
             subject,
@@ -314,7 +318,7 @@ impl Market {
                 if is_enough {
                     break;
                 }
-                let stamp = self.next_stamp(ready.subject);
+                let stamp = self.next_stamp(ready.subject, false);
                 let index = self.index(ready.subject, now, worth);
                 let fresh = Ready {
                     index,

@@ -1,10 +1,11 @@
 //! The default: visits where posts are expected to have waited the most.
 //!
-//! A visit now is worth **min(N, c)²/(2·λ) + L·c·P(N > c)**, where N posts are expected to wait, a call
-//! brings c of them, λ is the pace of the next hours and L what a lost post costs. The first part is
-//! the renewal argument of Sia, Cho and Cho for a pace that changes: it is best to come when
-//! N ≥ √(2·price·λ), so to wait while somebody is busy, and to sweep up when they are about to go
-//! quiet. The second part comes before answers overflow, and is nothing elsewhere.
+//! A visit now is worth **min(N, c)²/(2·λ) + L·c·(P(N > c) + (√max(N/c, 1) − 1)/5)**, where N
+//! posts are expected to wait, a call brings c of them, λ is the pace of the next hours and L what a
+//! lost post costs. The first part is the renewal argument of Sia, Cho and Cho for a pace that changes:
+//! it is best to come when N ≥ √(2·price·λ), so to wait while somebody is busy, and to sweep up when
+//! they are about to go quiet. The second part comes before answers overflow, and is nothing elsewhere;
+//! where they must overflow, because calls do not suffice, it lets everybody have a turn.
 //!
 //! - N is the integral of a forecast over the time since the visit: the population's mean rate, the
 //!   subject's own rate over two months and over ten days, each along the hours of the subject's day
@@ -23,7 +24,7 @@ use super::shared::{FEATURES, WEIGHTS_FIRST};
 use super::{DAY_US, Facts, HOUR_US, Policy, Shared, State, Visit, days_between, tag};
 use cards::{Card, Write};
 use kittiwake_model::WorldTime;
-use memory::{BURST_DAYS, Fading, Memory, Seen};
+use memory::{BURSTS, Fading, Memory, Seen, bursts_left};
 
 /// How long rates are remembered, in days, at least; and in mean gaps between visits, at least.
 const FAST_DAYS: f64 = 10.0;
@@ -41,6 +42,13 @@ const AHEAD_HOURS: usize = 3;
 const AHEAD_MIN: f64 = 0.02;
 /// Counts vary by more than chance: N·(1 + N/2).
 const EXCESS_VARIANCE: f64 = 0.5;
+/// How a page is worth more when more than one waits, by the root of how many. What is beyond a page
+/// is lost whenever the visit is made, so that it need not be much; but if it were nothing, all who
+/// overflow would be worth the same, and of these the busiest and those who were never visited would
+/// wait forever where calls do not suffice.
+const BEYOND_PART: f64 = 0.2;
+/// So much of a page that is lost for sure is worth a call whatever the price.
+const SURE_PART: f64 = 0.75;
 /// Below this part of a page nothing overflows.
 const OVERFLOW_PART: f64 = 0.02;
 /// What is kept of the regression, every few hours: half of it is gone after three months.
@@ -110,37 +118,30 @@ impl Belief {
     /// The features of the forecast, integrated from the last visit to a time.
     fn features(&self, shared: &Shared, to: WorldTime) -> [f64; FEATURES] {
         let weight = shared.week.weight_days(&self.hours, self.since, to);
-        let elapsed = days_between(self.since, to);
+        let bursts = self.of_bursts(days_between(self.since, to));
         [
             weight * shared.mean_rate(),
             weight * self.slow,
             weight * self.fast,
-            self.of_burst(0, elapsed),
-            self.of_burst(1, elapsed),
-            self.of_burst(2, elapsed),
+            bursts[0],
+            bursts[1],
+            bursts[2],
         ]
     }
 
-    /// What a burst that was felt at the last visit has brought since.
-    fn of_burst(&self, which: usize, elapsed_days: f64) -> f64 {
-        let posts = f64::from(self.memory.bursts[which]);
-        if posts < 1e-4 {
-            return 0.0;
-        }
-        posts * (1.0 - (-elapsed_days / BURST_DAYS[which]).exp())
+    /// What bursts that were felt at the last visit have brought since.
+    fn of_bursts(&self, elapsed_days: f64) -> [f64; BURSTS] {
+        let left = bursts_left(elapsed_days);
+        std::array::from_fn(|which| f64::from(self.memory.bursts[which]) * (1.0 - left[which]))
     }
 
-    /// How many posts are expected to wait: the features as they are weighed. This is asked more than
-    /// anything else, and most bursts weigh nothing.
+    /// How many posts are expected to wait: the features as they are weighed.
     fn expected(&self, shared: &Shared, to: WorldTime) -> f64 {
         let weight = shared.week.weight_days(&self.hours, self.since, to);
-        let elapsed = days_between(self.since, to);
         let steady = weight * self.steady_pace(shared);
-        let weights = shared.weights[STEADY..].iter().enumerate();
-        let bursts = weights
-            .filter(|(_, weight)| **weight > 0.0)
-            .map(|(which, weight)| weight * self.of_burst(which, elapsed));
-        steady + bursts.sum::<f64>()
+        let bursts = self.of_bursts(days_between(self.since, to));
+        let pairs = bursts.iter().zip(&shared.weights[STEADY..]);
+        steady + pairs.map(|(posts, weight)| posts * weight).sum::<f64>()
     }
 }
 
@@ -185,7 +186,8 @@ impl Adaptive {
 
     fn worth_of(&self, memory: &Memory, expected: f64, pace: f64) -> f64 {
         let waiting = expected.min(self.page);
-        let lost = self.page * self.overflow(memory, expected);
+        let turn = BEYOND_PART * ((expected / self.page).max(1.0).sqrt() - 1.0);
+        let lost = self.page * (self.overflow(memory, expected) + turn);
         let worth = waiting * waiting / (2.0 * pace) + self.objective.loss_days * lost;
         if self.objective.is_hot {
             return worth * memory.spread();
@@ -438,7 +440,9 @@ impl Policy for Adaptive {
         let brought = visit.posts.len() as f64;
         let pace = (brought + PRIOR_DAYS * usual) / (days_between(oldest, visit.at) + PRIOR_DAYS);
         let waiting = (pace * unseen_days).min(self.page);
-        waiting * self.objective.loss_days >= price
+        // What a page is worth that is lost for sure: no call elsewhere is worth more.
+        let most = self.page * SURE_PART * self.objective.loss_days;
+        waiting * self.objective.loss_days >= price.min(most)
     }
 }
 

@@ -345,7 +345,7 @@ mod tests {
             let policy = by_name(name, &PolicySettings::default()).expect(name);
             for byte in [0, 1, 13, 0x7f, 0xff] {
                 let mut shared = Shared::default();
-                let mut state = State::from_bytes(vec![byte; 64]).unwrap();
+                let mut state = State::from_bytes(vec![byte; 63]).unwrap();
                 let now = WorldTime(9 * DAY_US);
                 assert!(!policy.index(&shared, &state, now).is_nan(), "{name}");
                 policy.observe(&mut shared, &mut state, &Visit::complete(now, &[now]));

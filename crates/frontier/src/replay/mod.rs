@@ -526,6 +526,28 @@ mod tests {
     }
 
     #[test]
+    fn nobody_is_forgotten_where_calls_do_not_suffice() {
+        // Ten who post every hour to every tenth hour, and a call a day, of ten posts: most is lost
+        // whatever is done.
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+        let posts = names.iter().zip(1..).flat_map(|(name, gap)| {
+            let times = (0..24 * 200).filter(move |at| at % gap == 0);
+            times.map(|at| (*name, at))
+        });
+        let trace = trace(posts);
+        let experiment = Experiment {
+            calls_per_day: 1.0,
+            page: 10,
+            ..Experiment::default()
+        };
+        let report = replayed(&trace, "adaptive", &experiment);
+        let visits: Vec<u64> = report.observed.iter().map(|user| user.visits).collect();
+        assert!(visits.iter().all(|visits| *visits >= 5), "{visits:?}");
+        let full = replayed(&trace, "round-robin", &experiment);
+        assert!(report.messages >= full.messages, "{visits:?}");
+    }
+
+    #[test]
     fn a_replay_is_the_same_every_time() {
         let trace = town();
         let experiment = Experiment {

@@ -4,8 +4,17 @@ use crate::policy::rhythm::HOURS;
 use crate::policy::{Shared, State, Visit, days_between, tag};
 use kittiwake_model::WorldTime;
 
-/// How long a burst is felt: a day, six hours, an hour.
-pub(super) const BURST_DAYS: [f64; 3] = [1.0, 0.25, 1.0 / 24.0];
+pub(super) const BURSTS: usize = 3;
+
+/// What is left of bursts after a time: they are felt for a day, six hours and an hour. The shorter ones
+/// are the longest to the power of 4 and of 24.
+pub(super) fn bursts_left(days: f64) -> [f64; BURSTS] {
+    let of_day = (-days).exp();
+    let power_4 = of_day.powi(4);
+    let power_8 = power_4 * power_4;
+    [of_day, power_4, power_8 * power_8 * power_8]
+}
+
 /// How much of the spread of posts the newest one decides.
 const SPREAD_NEWEST: f64 = 1.0 / 16.0;
 /// Steps of the byte that keeps the logarithm of the spread.
@@ -66,7 +75,7 @@ fn faded_posts(visit: &Visit<'_>, memory_days: f64) -> f64 {
 pub(super) struct Memory {
     pub(super) fast: Fading,
     pub(super) slow: Fading,
-    pub(super) bursts: [f32; 3],
+    pub(super) bursts: [f32; BURSTS],
     /// Posts by hour of the day.
     hours: [u8; HOURS],
     /// The mean logarithm of how far posts spread, in steps, and one; 0 if nobody counted.
@@ -104,10 +113,16 @@ impl Memory {
 
     /// Takes in bursts and spread of a visit.
     pub(super) fn take_in(&mut self, seen: &Seen, visit: &Visit<'_>) {
-        for (burst, days) in self.bursts.iter_mut().zip(BURST_DAYS) {
-            let kept = f64::from(*burst) * (-seen.elapsed_days / days).exp();
-            *burst = (kept + faded_posts(visit, days)) as f32;
+        let kept = bursts_left(seen.elapsed_days);
+        let mut bursts: [f64; BURSTS] =
+            std::array::from_fn(|which| f64::from(self.bursts[which]) * kept[which]);
+        for post in visit.posts {
+            let left = bursts_left(days_between(*post, visit.at));
+            for (burst, left) in bursts.iter_mut().zip(left) {
+                *burst += left;
+            }
         }
+        self.bursts = bursts.map(|burst| burst as f32);
         for spread in visit.spreads {
             self.count_spread(*spread);
         }

@@ -163,6 +163,16 @@ fn overflow_is_feared_where_it_threatens() {
 }
 
 #[test]
+fn whoever_overflows_is_worth_more_the_longer_it_waits() {
+    let mut shared = Shared::default();
+    let state = visited(&POLICY, &mut shared, 24.0, &steady(0.5));
+    let index = |day: f64| POLICY.index(&shared, &state, hour(24.0 * (60.0 + day)));
+    // 48 posts a day: a page is full after two days, and nobody doubts it after eight.
+    assert!(index(16.0) > 1.05 * index(8.0));
+    assert!(index(32.0) > 1.05 * index(16.0));
+}
+
+#[test]
 fn a_hot_post_weighs_what_it_spreads() {
     let hot = Adaptive::new(
         100,
