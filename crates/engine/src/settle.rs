@@ -184,8 +184,9 @@ impl Shop {
             let page = PageEnd {
                 next: reading.next.take(),
                 newest: reading.newest.take(),
-                items: reading.items,
+                items: reading.listed,
                 oldest: reading.oldest,
+                latest: reading.latest,
                 refused: !is_success,
             };
             let subject = task.row.subject;
@@ -193,6 +194,7 @@ impl Shop {
             let (cursor, cap) = walk::advance(query, subject, step, page, history, commit.at);
             if let (Some(list), None, true) = (query.list, cap, is_success)
                 && cursor.state == CursorState::Complete
+                && walk::is_whole(step)
             {
                 commit.sweeps.push(Sweep {
                     subject,
