@@ -220,7 +220,8 @@ pub(crate) fn take_page(answer: &Answer<'_>, text: &str, found: &[Found], readin
         listed: &listed,
     };
     let next = turn.next();
-    reading.listed = count;
+    let listed = count.saturating_sub(turn.repeated());
+    reading.listed = listed;
     match next {
         Ok(next) => reading.next = next.filter(|_| !is_walk_over(query, is_forward, reading)),
         Err(reason) => {
@@ -392,6 +393,22 @@ impl Turn<'_> {
         }
         let pairs = vec![(parameter.to_owned(), oldest.to_owned())];
         self.token(pairs).map(Some)
+    }
+
+    /// Items that only came again, since they are the bound.
+    fn repeated(&self) -> u32 {
+        let PageStyle::Ids {
+            parameter,
+            alias,
+            is_inclusive: true,
+        } = &self.rule.style
+        else {
+            return 0;
+        };
+        let bound = self.asked(parameter);
+        let again =
+            ids(self.listed, alias, self.answer.host).filter(|id| Some(*id) == bound.as_deref());
+        again.count() as u32
     }
 
     /// What the page was asked for with, beside the parameters of the first.

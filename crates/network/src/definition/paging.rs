@@ -209,13 +209,7 @@ fn read_style(
     if matches!(style, Style::Next | Style::Cursor) && !section.has("at") {
         section.missing("at", "at = \".cursor\"");
     }
-    let parameter = || {
-        Some(
-            section
-                .need_text("parameter", "parameter = \"cursor\"")?
-                .value,
-        )
-    };
+    let parameter = || read_parameter(section, "parameter = \"cursor\"");
     Some(match style {
         Style::Link => PageStyle::Link,
         Style::Next => PageStyle::Next,
@@ -251,6 +245,17 @@ fn read_style(
             }
         }
     })
+}
+
+/// The parameter that takes a cursor or a mark. Tokens need some signs for themselves.
+fn read_parameter(section: &Section<'_, '_>, example: &str) -> Option<String> {
+    let name = section.need_text("parameter", example)?;
+    if name.value.is_empty() || name.value.starts_with('.') || name.value.ends_with(':') {
+        let message = format!("`{}` is no name for a parameter", name.value);
+        let help = format!("write for example `{example}`");
+        section.report(&name.span, message, help);
+    }
+    Some(name.value)
 }
 
 /// The alias of the items that a key `alias` names.
@@ -294,11 +299,11 @@ pub(super) fn read_marks(query: &Section<'_, '_>, types: &Types) -> Marks {
         marks.times = read_times(&section, listed.as_ref());
         return marks;
     }
-    let parameter = section.need_text("parameter", "parameter = \"min_id\"");
+    let parameter = read_parameter(&section, "parameter = \"min_id\"");
     let alias = item_alias(&section, types, listed.as_ref());
     if let (Some(parameter), Some(alias)) = (parameter, alias) {
         marks.since = Some(SinceRule {
-            parameter: parameter.value,
+            parameter,
             alias,
             is_ended_by_short_page: section.boolean("short_page_ends").unwrap_or(false),
         });
@@ -314,6 +319,16 @@ fn check_marks(section: &Section<'_, '_>, query: &Section<'_, '_>, is_timed: boo
             section.report(&section.span_of(key), message, help);
         }
     };
+    let page = query.table("page");
+    let style = page.as_ref().and_then(|page| page.text("style"));
+    if is_timed || style.is_some_and(|style| style.value != "link") {
+        let help = "write `ends = \"short\"` in `page`";
+        stray(
+            "short_page_ends",
+            "in walks from the newest item back",
+            help,
+        );
+    }
     if !is_timed {
         let help = "write `until = \"…\"` or `time = \"…\"`, the path to the items' time";
         stray("format", "where marks are ids", help);
@@ -325,11 +340,6 @@ fn check_marks(section: &Section<'_, '_>, query: &Section<'_, '_>, is_timed: boo
         "where marks are times",
         "leave out `alias`, or the path to the time",
     );
-    stray(
-        "short_page_ends",
-        "where marks are times",
-        "write `ends = \"short\"` in `page`",
-    );
     if section.has("until") {
         let help = "write `time` in place of `until` for a parameter that takes times";
         stray(
@@ -339,7 +349,6 @@ fn check_marks(section: &Section<'_, '_>, query: &Section<'_, '_>, is_timed: boo
         );
         stray("time", "beside `until`", help);
     }
-    let page = query.table("page");
     let order = page.as_ref().and_then(|page| page.text("order"));
     if section.has("until")
         && let (Some(page), Some(order)) = (page, order.filter(|it| it.value == "unsorted"))
@@ -352,11 +361,7 @@ fn check_marks(section: &Section<'_, '_>, query: &Section<'_, '_>, is_timed: boo
 fn read_times(section: &Section<'_, '_>, listed: Option<&Listed>) -> Option<TimeRule> {
     let is_parameter = !section.has("until");
     let parameter = if is_parameter {
-        Some(
-            section
-                .need_text("parameter", "parameter = \"since\"")?
-                .value,
-        )
+        Some(read_parameter(section, "parameter = \"since\"")?)
     } else {
         None
     };

@@ -305,6 +305,8 @@ fn the_oldest_id_of_a_page_bounds_the_next() {
     assert_eq!(next(&[9, 8, 7]).as_deref(), Some("max_id=7"));
     assert_eq!(next(&[8, 7]).as_deref(), Some("max_id=7"));
     assert_eq!(next(&[9]), None);
+    let reading = read(&network, Page::Next("max_id=9"), &page(&[9, 8]));
+    assert_eq!((reading.items, reading.listed), (2, 1));
     // A server that ignores the bound leads back to the same page.
     assert_eq!(next(&[11, 10, 9]).as_deref(), Some("max_id=9"));
 }
@@ -572,6 +574,14 @@ fn what_contradicts_itself_is_refused_with_what_to_write() {
             "`overlap` has no meaning where marks are ids",
         ),
         ("incremental = { time = \".at\" }", "has no `parameter`"),
+        (
+            "incremental = { parameter = \"a:\", alias = \"id\" }",
+            "`a:` is no name for a parameter",
+        ),
+        (
+            "incremental = { parameter = \"a\", alias = \"id\", short_page_ends = true }",
+            "write `ends = \"short\"` in `page`",
+        ),
     ];
     let posts = [
         (format!("{json_body}page = {{ style = \"link\", size = 3 }}"), "write `style = \"cursor\"`"),
