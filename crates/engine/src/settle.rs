@@ -191,7 +191,7 @@ impl Shop {
             };
             let subject = task.row.subject;
             let history = self.settings.history;
-            let (cursor, cap) = walk::advance(query, subject, step, page, history, commit.at);
+            let (cursor, cap) = walk::advance(query, subject, step, &page, history, commit.at);
             if let (Some(list), None, true) = (query.list, cap, is_success)
                 && cursor.state == CursorState::Complete
                 && walk::is_whole(step)

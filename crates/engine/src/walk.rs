@@ -146,7 +146,7 @@ pub(crate) fn advance(
     query: &Query,
     subject: Key,
     step: &Step,
-    page: PageEnd,
+    page: &PageEnd,
     history: History,
     now: WorldTime,
 ) -> (Cursor, Option<Cap>) {
@@ -167,9 +167,9 @@ pub(crate) fn advance(
         checkpoint: continued.and_then(|cursor| cursor.checkpoint.as_deref()),
     };
     let before = continued.and_then(|cursor| cursor.mark_next.as_deref());
-    let mark_next = walked.mark_next(before, &page, started);
-    let is_at_mark = walked.is_at_mark(&page, now);
-    let cap = walked.cap(&page, is_at_mark);
+    let mark_next = walked.mark_next(before, page, started);
+    let is_at_mark = walked.is_at_mark(page, now);
+    let cap = walked.cap(page, is_at_mark);
     let (pages, items) = (walked.pages, walked.items);
     let state = match &page.next {
         Some(token) if cap.is_none() && !is_at_mark => CursorState::Next(token.clone()),
@@ -181,7 +181,7 @@ pub(crate) fn advance(
         CursorState::Complete => None,
     };
     let is_complete = state == CursorState::Complete;
-    let mark = if is_complete && walked.has_reached(&page, cap) {
+    let mark = if is_complete && walked.has_reached(page, cap) {
         mark_next.clone().or_else(|| forward.clone())
     } else {
         forward.clone()
@@ -374,7 +374,7 @@ mod tests {
                 latest: None,
                 refused: false,
             };
-            let (cursor, cap) = advance(query, Key(1), &step, page, history, WorldTime(5));
+            let (cursor, cap) = advance(query, Key(1), &step, &page, history, WorldTime(5));
             task.cursors.retain(|known| known.query != cursor.query);
             task.cursors.push(cursor);
             capped = capped.or(cap);
@@ -427,7 +427,7 @@ mod tests {
             newest: Some("99".into()),
             ..PageEnd::default()
         };
-        let (cursor, _) = advance(query, Key(1), &first, page, History::All, WorldTime(5));
+        let (cursor, _) = advance(query, Key(1), &first, &page, History::All, WorldTime(5));
         let second = Step {
             page: StepPage::Next("30".into()),
             cursor: Some(cursor),
@@ -437,7 +437,7 @@ mod tests {
             refused: true,
             ..PageEnd::default()
         };
-        let (cursor, _) = advance(query, Key(1), &second, refused, History::All, WorldTime(5));
+        let (cursor, _) = advance(query, Key(1), &second, &refused, History::All, WorldTime(5));
         assert_eq!((cursor.state, cursor.mark), (CursorState::Complete, None));
     }
 
@@ -479,7 +479,7 @@ mod tests {
             ..step
         };
         let end = PageEnd::default();
-        let (cursor, _) = advance(other, Key(1), &by_other, end, History::All, WorldTime(5));
+        let (cursor, _) = advance(other, Key(1), &by_other, &end, History::All, WorldTime(5));
         let once = task(0, vec![cursor.clone()]);
         assert_eq!(next_step(&network, robot, &once, &[]), None);
         assert!(next_step(&network, robot, &task(1, vec![cursor]), &[]).is_some());
@@ -556,7 +556,7 @@ value = "{{name}}"
                 query,
                 Key(1),
                 &step,
-                PageEnd::default(),
+                &PageEnd::default(),
                 History::All,
                 WorldTime(0),
             );
@@ -569,7 +569,7 @@ value = "{{name}}"
         let mut ends = Vec::new();
         for page in pages {
             let now = WorldTime(HOUR_US * 100 + ends.len() as i64);
-            let (cursor, cap) = advance(query, Key(1), &step, page, History::All, now);
+            let (cursor, cap) = advance(query, Key(1), &step, &page, History::All, now);
             if let CursorState::Next(token) = &cursor.state {
                 step.page = StepPage::Next(token.clone());
             }

@@ -75,7 +75,7 @@ pub(crate) fn asked_with(
     for (name, value) in pairs {
         match name.strip_suffix(':').filter(|_| query.sending.is_json()) {
             Some(name) if is_number(&value) => {
-                carried.push((name.to_owned(), Carried::Json(value)))
+                carried.push((name.to_owned(), Carried::Json(value)));
             }
             Some(_) => return None,
             None => carried.push((name, Carried::Text(value))),

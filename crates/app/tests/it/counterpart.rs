@@ -61,7 +61,7 @@ fn serve(mut stream: TcpStream, host: String, heard: &Mutex<Vec<Call>>, answer: 
     let _ = stream.set_write_timeout(Some(Duration::from_secs(20)));
     let Ok(copy) = stream.try_clone() else { return };
     let mut reader = BufReader::new(copy);
-    let mut head = Vec::new();
+    let mut lines = Vec::new();
     loop {
         let mut line = String::new();
         let length = reader.read_line(&mut line).unwrap_or_default();
@@ -69,14 +69,14 @@ fn serve(mut stream: TcpStream, host: String, heard: &Mutex<Vec<Call>>, answer: 
         if length == 0 || line.is_empty() {
             break;
         }
-        head.push(line.to_owned());
+        lines.push(line.to_owned());
     }
-    let headers: Vec<String> = head.iter().skip(1).cloned().collect();
+    let headers: Vec<String> = lines.iter().skip(1).cloned().collect();
     let mut body = vec![0; body_length(&headers)];
     if reader.read_exact(&mut body).is_err() {
         return;
     }
-    let mut words = head.first().map_or("", String::as_str).split(' ');
+    let mut words = lines.first().map_or("", String::as_str).split(' ');
     let mut word = || words.next().unwrap_or_default().to_owned();
     let call = Call {
         method: word(),

@@ -137,12 +137,12 @@ const WAYS: &[Way] = &[
     },
     Way {
         lines: r#"page = { style = "number", parameter = "page", size = 3 }"#,
-        answer: |asked| json!({ "posts": from((number(asked, "page").unwrap() - 1) * 3) }),
+        answer: |asked| json!({ "posts": from((number(asked, "page").expect("a number") - 1) * 3) }),
         calls: 4,
     },
     Way {
         lines: r#"page = { style = "number", parameter = "page", first = 0, ends = "short", size = 3 }"#,
-        answer: |asked| json!({ "posts": from(number(asked, "page").unwrap() * 3) }),
+        answer: |asked| json!({ "posts": from(number(asked, "page").expect("a number") * 3) }),
         calls: 3,
     },
     Way {

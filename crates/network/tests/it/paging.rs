@@ -453,9 +453,9 @@ fn a_form_is_sent_in_the_body_and_signed_as_if_it_were_in_the_address() {
     assert!(plan.headers.contains(&("content-type".to_owned(), kind)));
     let signed = plan.signed_url(&plan.url);
     assert_eq!(signed.query(), plan.body.as_deref());
-    let plain = tiny(CURSOR);
-    let plain = asked(&plain, Page::First).unwrap();
-    assert_eq!(plain.signed_url(&plain.url).as_ref(), &plain.url);
+    let other = tiny(CURSOR);
+    let other = asked(&other, Page::First).unwrap();
+    assert_eq!(other.signed_url(&other.url).as_ref(), &other.url);
 }
 
 #[test]
@@ -484,105 +484,109 @@ fn a_batch_in_json_is_a_list() {
     );
 }
 
+/// Lines that contradict themselves, and what is said of them.
+const CONTRADICTIONS: &[(&str, &str)] = &[
+    (
+        "page = { style = \"cursors\", size = 3 }",
+        "did you mean `cursor`?",
+    ),
+    (
+        "page = { style = \"cursor\", size = 3 }",
+        "[queries.posts.page] has no `at`",
+    ),
+    (
+        "page = { style = \"cursor\", at = \".x\", size = 3 }",
+        "has no `parameter`",
+    ),
+    (
+        "page = { style = \"cursor\", at = \".x[]\", parameter = \"a\", size = 3 }",
+        "no plain path to one value",
+    ),
+    (
+        "page = { style = \"link\", at = \".x\", size = 3 }",
+        "`at` has no meaning with `style = \"link\"`; leave it out; it belongs to cursor, next",
+    ),
+    (
+        "page = { style = \"number\", parameter = \"p\", size = 3, ends = \"token\" }",
+        "write `ends = \"empty\"` or `ends = \"short\"`",
+    ),
+    (
+        "page = { style = \"number\", parameter = \"p\", first = 2, size = 3 }",
+        "a whole number from 0 to 1",
+    ),
+    (
+        "page = { style = \"ids\", parameter = \"p\", alias = \"num\", bound = \"exclusive\", size = 3 }",
+        "the alias of `post` cannot be `num`",
+    ),
+    (
+        "page = { style = \"ids\", parameter = \"p\", alias = \"id\", size = 3 }",
+        "write for example `bound = \"exclusive\"`",
+    ),
+    (
+        "page = { style = \"ids\", parameter = \"p\", alias = \"id\", bound = \"inclusive\", size = 1 }",
+        "write a larger `size`",
+    ),
+    (
+        "page = { style = \"link\", size = 3, items_max = 0 }",
+        "a whole number from 1",
+    ),
+    ("body = \"json\"", "`body` is for `method = \"POST\"`"),
+    (
+        "graphql = \"query { a }\"",
+        "`graphql` is for `method = \"POST\"`",
+    ),
+    ("method = \"POST\"", "write for example `body = \"json\"`"),
+    ("method = \"PUT\"", "`method` cannot be `PUT`"),
+    (
+        "parameters = { a = [1, 2] }",
+        "the parameter `a` must be one text",
+    ),
+    (
+        "incremental = { until = \".at\" }",
+        "an incremental walk needs pages",
+    ),
+];
+
+/// The same beside pages by a cursor.
+const CONTRADICTIONS_OF_MARKS: &[(&str, &str)] = &[
+    (
+        "incremental = { until = \".at\", parameter = \"since\" }",
+        "write `time` in place of `until`",
+    ),
+    (
+        "incremental = { until = \".at[]\" }",
+        "no plain path to a time",
+    ),
+    (
+        "incremental = { until = \".at\", format = \"iso\" }",
+        "`iso` is no format of times",
+    ),
+    (
+        "incremental = { until = \".at\", overlap = \"soon\" }",
+        "`soon` is no span of time",
+    ),
+    (
+        "incremental = { until = \".at\", alias = \"id\" }",
+        "`alias` has no meaning where marks are times",
+    ),
+    (
+        "incremental = { parameter = \"a\", alias = \"id\", overlap = \"1m\" }",
+        "`overlap` has no meaning where marks are ids",
+    ),
+    ("incremental = { time = \".at\" }", "has no `parameter`"),
+    (
+        "incremental = { parameter = \"a:\", alias = \"id\" }",
+        "`a:` is no name for a parameter",
+    ),
+    (
+        "incremental = { parameter = \"a\", alias = \"id\", short_page_ends = true }",
+        "write `ends = \"short\"` in `page`",
+    ),
+];
+
 #[test]
 fn what_contradicts_itself_is_refused_with_what_to_write() {
     let json_body = "method = \"POST\"\nbody = \"json\"\n";
-    let cases = [
-        (
-            "page = { style = \"cursors\", size = 3 }",
-            "did you mean `cursor`?",
-        ),
-        (
-            "page = { style = \"cursor\", size = 3 }",
-            "[queries.posts.page] has no `at`",
-        ),
-        (
-            "page = { style = \"cursor\", at = \".x\", size = 3 }",
-            "has no `parameter`",
-        ),
-        (
-            "page = { style = \"cursor\", at = \".x[]\", parameter = \"a\", size = 3 }",
-            "no plain path to one value",
-        ),
-        (
-            "page = { style = \"link\", at = \".x\", size = 3 }",
-            "`at` has no meaning with `style = \"link\"`; leave it out; it belongs to cursor, next",
-        ),
-        (
-            "page = { style = \"number\", parameter = \"p\", size = 3, ends = \"token\" }",
-            "write `ends = \"empty\"` or `ends = \"short\"`",
-        ),
-        (
-            "page = { style = \"number\", parameter = \"p\", first = 2, size = 3 }",
-            "a whole number from 0 to 1",
-        ),
-        (
-            "page = { style = \"ids\", parameter = \"p\", alias = \"num\", bound = \"exclusive\", size = 3 }",
-            "the alias of `post` cannot be `num`",
-        ),
-        (
-            "page = { style = \"ids\", parameter = \"p\", alias = \"id\", size = 3 }",
-            "write for example `bound = \"exclusive\"`",
-        ),
-        (
-            "page = { style = \"ids\", parameter = \"p\", alias = \"id\", bound = \"inclusive\", size = 1 }",
-            "write a larger `size`",
-        ),
-        (
-            "page = { style = \"link\", size = 3, items_max = 0 }",
-            "a whole number from 1",
-        ),
-        ("body = \"json\"", "`body` is for `method = \"POST\"`"),
-        (
-            "graphql = \"query { a }\"",
-            "`graphql` is for `method = \"POST\"`",
-        ),
-        ("method = \"POST\"", "write for example `body = \"json\"`"),
-        ("method = \"PUT\"", "`method` cannot be `PUT`"),
-        (
-            "parameters = { a = [1, 2] }",
-            "the parameter `a` must be one text",
-        ),
-        (
-            "incremental = { until = \".at\" }",
-            "an incremental walk needs pages",
-        ),
-    ];
-    let walks = [
-        (
-            "incremental = { until = \".at\", parameter = \"since\" }",
-            "write `time` in place of `until`",
-        ),
-        (
-            "incremental = { until = \".at[]\" }",
-            "no plain path to a time",
-        ),
-        (
-            "incremental = { until = \".at\", format = \"iso\" }",
-            "`iso` is no format of times",
-        ),
-        (
-            "incremental = { until = \".at\", overlap = \"soon\" }",
-            "`soon` is no span of time",
-        ),
-        (
-            "incremental = { until = \".at\", alias = \"id\" }",
-            "`alias` has no meaning where marks are times",
-        ),
-        (
-            "incremental = { parameter = \"a\", alias = \"id\", overlap = \"1m\" }",
-            "`overlap` has no meaning where marks are ids",
-        ),
-        ("incremental = { time = \".at\" }", "has no `parameter`"),
-        (
-            "incremental = { parameter = \"a:\", alias = \"id\" }",
-            "`a:` is no name for a parameter",
-        ),
-        (
-            "incremental = { parameter = \"a\", alias = \"id\", short_page_ends = true }",
-            "write `ends = \"short\"` in `page`",
-        ),
-    ];
     let posts = [
         (format!("{json_body}page = {{ style = \"link\", size = 3 }}"), "write `style = \"cursor\"`"),
         (format!("{json_body}parameters = {{ a = 1.5 }}"), "a list or a table of them"),
@@ -592,9 +596,12 @@ fn what_contradicts_itself_is_refused_with_what_to_write() {
         ("method = \"POST\"\ngraphql = \"query\"\nbody = \"form\"".to_owned(), "leave out `body`"),
         ("page = { style = \"link\", order = \"unsorted\", size = 3 }\nincremental = { until = \".at\" }".to_owned(), "write `order = \"newest_first\"`"),
     ];
-    let plain = cases.map(|(lines, expected)| (lines.to_owned(), expected));
-    let walks = walks.map(|(lines, expected)| (format!("{CURSOR}\n{lines}"), expected));
-    for (lines, expected) in plain.into_iter().chain(walks).chain(posts) {
+    let plain = CONTRADICTIONS
+        .iter()
+        .map(|(lines, expected)| ((*lines).to_owned(), *expected));
+    let marks = CONTRADICTIONS_OF_MARKS.iter();
+    let marks = marks.map(|(lines, expected)| (format!("{CURSOR}\n{lines}"), *expected));
+    for (lines, expected) in plain.chain(marks).chain(posts) {
         let found = match Network::parse("tiny.toml", &definition(&lines)) {
             Ok(_) => "nothing".to_owned(),
             Err(errors) => errors.to_string(),
