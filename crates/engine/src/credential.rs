@@ -180,9 +180,10 @@ impl Shop {
             kittiwake_fetch::Method::Get => "GET",
             kittiwake_fetch::Method::Post => "POST",
         };
+        let signed = work.call.plan.signed_url(&request.url);
         let attached = credential
             .sending
-            .attach(&held.secrets, method, &request.url, &stamp)
+            .attach(&held.secrets, method, &signed, &stamp)
             .map_err(|missing| missing.to_string())?;
         request.secret_headers = attached.headers;
         request.secret_query = attached.query;

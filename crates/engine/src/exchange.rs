@@ -454,7 +454,8 @@ impl Shop {
             }
         };
         let Some(reading) = told.reading else {
-            return Ok(followed(at, &response, |reading| {
+            let is_post = work.call.plan.body.is_some();
+            return Ok(followed(at, &response, is_post, |reading| {
                 heard(reading, Some(&response))
             }));
         };
@@ -501,6 +502,7 @@ impl Shop {
                 Method::Get
             },
             headers: plan.headers.clone(),
+            body: plan.body.clone().map(Into::into),
             ..Request::get(
                 url.clone(),
                 if site.has(url) {
@@ -613,8 +615,18 @@ pub(crate) fn date_of(response: &Response) -> Option<LimitTime> {
 }
 
 /// Where a redirect leads, unless it leads nowhere.
-fn followed(at: &Redirected, response: &Response, heard: impl Fn(Reading) -> Heard) -> HearingAt {
+fn followed(
+    at: &Redirected,
+    response: &Response,
+    is_post: bool,
+    heard: impl Fn(Reading) -> Heard,
+) -> HearingAt {
     let status = response.status;
+    // These ask for a GET without the body: another question, whose answer would pass for ours.
+    if is_post && matches!(status, 301..=303) {
+        let reason = format!("http {status}: redirect that drops what was asked");
+        return HearingAt::answer(heard(Reading::of(led_astray_by(status), reason)));
+    }
     let location = redirect(response).unwrap_or_default();
     let target = at.url.join(&location).ok();
     let target =

@@ -483,6 +483,7 @@ mod tests {
             target: url.path().to_owned(),
             url,
             headers: Vec::new(),
+            body: None,
             send_credential: true,
             cursor: String::new(),
             costs: Vec::new(),

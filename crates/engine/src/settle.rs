@@ -192,18 +192,20 @@ impl Shop {
             let page = PageEnd {
                 next: reading.next.take(),
                 newest: reading.newest.take(),
-                items: reading.items,
+                items: reading.listed,
                 oldest: reading.oldest,
+                latest: reading.latest,
                 refused: !is_success,
             };
             let subject = task.row.subject;
             let history = self.settings.history;
             let digest = walk::digest_on(query, &work.call.site);
             let moment = (commit.at, digest);
-            let (cursor, cap) = walk::advance(query, subject, step, page, history, moment);
+            let (cursor, cap) = walk::advance(query, subject, step, &page, history, moment);
             let list = query.list.filter(|_| speaks_for_subject);
             if let (Some(list), None, true) = (list, cap, is_success)
                 && cursor.state == CursorState::Complete
+                && walk::is_whole(step)
             {
                 commit.sweeps.push(Sweep {
                     subject,

@@ -128,6 +128,8 @@ pub(crate) enum Cap {
     EndlessPages,
     /// The history that was asked for does not go back further.
     History,
+    /// The network shows no more of a list.
+    Items,
 }
 
 impl Cap {
@@ -136,6 +138,7 @@ impl Cap {
             Self::RepeatingCursor => "repeating cursor",
             Self::EndlessPages => "more pages than pages_max",
             Self::History => "end of the history that was asked for",
+            Self::Items => "as many items as the network shows of a list",
         }
     }
 }
@@ -149,6 +152,8 @@ pub(crate) struct PageEnd {
     pub items: u32,
     /// When the oldest post on it was made.
     pub oldest: Option<WorldTime>,
+    /// The time of its newest item, in lists whose marks are times.
+    pub latest: Option<WorldTime>,
     /// The list itself was refused: a walk that came this far is over, and not complete.
     pub refused: bool,
 }
@@ -162,63 +167,45 @@ pub(crate) fn advance(
     query: &Query,
     subject: Key,
     step: &Step,
-    page: PageEnd,
+    page: &PageEnd,
     history: History,
     (now, digest): (WorldTime, Name),
 ) -> (Cursor, Option<Cap>) {
-    let PageEnd {
-        next,
-        newest,
-        items,
-        oldest,
-        refused,
-    } = page;
     let continued = matches!(step.page, StepPage::Next(_))
         .then_some(step.cursor.as_ref())
         .flatten();
     let forward = step.cursor.as_ref().and_then(|cursor| cursor.mark.clone());
-    let pages = continued.map_or(0, |cursor| cursor.pages).saturating_add(1);
-    let items = continued
-        .map_or(0, |cursor| cursor.items)
-        .saturating_add(items);
-    let goes_back = query.incremental && forward.is_none();
-    let before = continued.and_then(|cursor| cursor.mark_next.clone());
-    // Walking back from the newest, the first page has the newest id; walking forward from a
-    // mark, each page has a newer one.
-    let mark_next = if forward.is_some() {
-        newest.or(before)
-    } else {
-        before.or(newest)
+    let started = continued.map_or(now, |cursor| cursor.started);
+    let walked = Walked {
+        query,
+        step,
+        history,
+        mark: forward.as_deref(),
+        pages: continued.map_or(0, |cursor| cursor.pages).saturating_add(1),
+        items: continued
+            .map_or(0, |cursor| cursor.items)
+            .saturating_add(page.items),
+        checkpoint: continued.and_then(|cursor| cursor.checkpoint.as_deref()),
     };
-    let checkpoint = continued.and_then(|cursor| cursor.checkpoint.clone());
-    let cap = next.as_deref().and_then(|token| {
-        let current = match &step.page {
-            StepPage::Next(current) => Some(current.as_str()),
-            _ => None,
-        };
-        if current == Some(token) || checkpoint.as_deref() == Some(token) {
-            Some(Cap::RepeatingCursor)
-        } else if goes_back && is_far_enough(history, items, oldest) {
-            Some(Cap::History)
-        } else {
-            (pages >= query.pages_max).then_some(Cap::EndlessPages)
-        }
-    });
-    let state = match next {
-        Some(token) if cap.is_none() => CursorState::Next(token),
+    let before = continued.and_then(|cursor| cursor.mark_next.as_deref());
+    let mark_next = walked.mark_next(before, page, started);
+    let is_at_mark = walked.is_at_mark(page, now);
+    let cap = walked.cap(page, is_at_mark);
+    let (pages, items) = (walked.pages, walked.items);
+    let state = match &page.next {
+        Some(token) if cap.is_none() && !is_at_mark => CursorState::Next(token.clone()),
         _ => CursorState::Complete,
     };
     let checkpoint = match &state {
         CursorState::Next(token) if pages.is_power_of_two() => Some(token.clone()),
-        CursorState::Next(_) => checkpoint,
+        CursorState::Next(_) => walked.checkpoint.map(str::to_owned),
         CursorState::Complete => None,
     };
-    let complete = state == CursorState::Complete;
-    // What a walk back from the newest did not come to would lie below its mark, unseen for ever.
-    let reached = if refused && forward.is_none() {
-        None
-    } else {
+    let is_complete = state == CursorState::Complete;
+    let mark = if is_complete && walked.has_reached(page, cap) {
         mark_next.clone().or_else(|| forward.clone())
+    } else {
+        forward.clone()
     };
     let cursor = Cursor {
         subject,
@@ -229,11 +216,100 @@ pub(crate) fn advance(
         items,
         state,
         checkpoint,
-        mark: if complete { reached } else { forward },
-        mark_next: if complete { None } else { mark_next },
-        started: continued.map_or(now, |cursor| cursor.started),
+        mark,
+        mark_next: if is_complete { None } else { mark_next },
+        started,
     };
     (cursor, cap)
+}
+
+/// Whether a walk goes through its list from end to end, and not from a mark.
+pub(crate) fn is_whole(step: &Step) -> bool {
+    step.cursor
+        .as_ref()
+        .is_none_or(|cursor| cursor.mark.is_none())
+}
+
+/// A walk with the page that was just read.
+struct Walked<'a> {
+    query: &'a Query,
+    step: &'a Step,
+    history: History,
+    /// Where the walk began, or ends.
+    mark: Option<&'a str>,
+    pages: u32,
+    items: u32,
+    checkpoint: Option<&'a str>,
+}
+
+impl Walked<'_> {
+    /// Whether the walk goes on towards the present, page by page.
+    fn goes_forward(&self) -> bool {
+        self.mark.is_some() && self.query.goes_forward()
+    }
+
+    /// What becomes the mark when the walk is complete. Walking back from the newest, the first
+    /// page has the newest id; walking forward from a mark, each page has a newer one.
+    fn mark_next(
+        &self,
+        before: Option<&str>,
+        page: &PageEnd,
+        started: WorldTime,
+    ) -> Option<String> {
+        let timed = self.query.mark_after(before, page.latest, started);
+        if timed.is_some() {
+            return timed;
+        }
+        let (before, newest) = (before.map(str::to_owned), page.newest.clone());
+        if self.goes_forward() {
+            newest.or(before)
+        } else {
+            before.or(newest)
+        }
+    }
+
+    /// Whether the page has nothing but what was collected before. A mark from the future, of a
+    /// clock that was wrong once, is as good as now.
+    fn is_at_mark(&self, page: &PageEnd, now: WorldTime) -> bool {
+        let end = self.mark.and_then(|mark| self.query.ends_before(mark));
+        match (end, page.latest) {
+            (Some(end), Some(latest)) => latest < end.min(now),
+            _ => false,
+        }
+    }
+
+    /// The bound that ends the walk, if one does.
+    fn cap(&self, page: &PageEnd, is_at_mark: bool) -> Option<Cap> {
+        if is_at_mark || page.refused {
+            return None;
+        }
+        // Whether or not there is a next page: a list that is cut off looks like one that is over.
+        let is_cut = self.query.items_max().is_some_and(|max| self.items >= max);
+        let Some(token) = page.next.as_deref() else {
+            return is_cut.then_some(Cap::Items);
+        };
+        let current = match &self.step.page {
+            StepPage::Next(current) => Some(current.as_str()),
+            _ => None,
+        };
+        let goes_back = self.query.incremental && self.mark.is_none();
+        if current == Some(token) || self.checkpoint == Some(token) {
+            Some(Cap::RepeatingCursor)
+        } else if goes_back && is_far_enough(self.history, self.items, page.oldest) {
+            Some(Cap::History)
+        } else if is_cut {
+            Some(Cap::Items)
+        } else {
+            (self.pages >= self.query.pages_max).then_some(Cap::EndlessPages)
+        }
+    }
+
+    /// Whether everything up to the new mark was seen. What a walk back from the newest did not
+    /// come to would lie below its mark, unseen for ever.
+    fn has_reached(&self, page: &PageEnd, cap: Option<Cap>) -> bool {
+        let broke_off = page.refused || (cap == Some(Cap::RepeatingCursor) && self.mark.is_some());
+        self.goes_forward() || !broke_off
+    }
 }
 
 fn is_far_enough(history: History, items: u32, oldest: Option<WorldTime>) -> bool {
@@ -320,13 +396,14 @@ mod tests {
                 newest,
                 items: 40,
                 oldest: Some(WorldTime(1_000 - 10 * asked.len() as i64)),
+                latest: None,
                 refused: false,
             };
             let (cursor, cap) = advance(
                 query,
                 Key(1),
                 &step,
-                page,
+                &page,
                 history,
                 (WorldTime(5), own(query)),
             );
@@ -386,7 +463,7 @@ mod tests {
             query,
             Key(1),
             &first,
-            page,
+            &page,
             History::All,
             (WorldTime(5), own(query)),
         );
@@ -403,7 +480,7 @@ mod tests {
             query,
             Key(1),
             &second,
-            refused,
+            &refused,
             History::All,
             (WorldTime(5), own(query)),
         );
@@ -452,7 +529,7 @@ mod tests {
             other,
             Key(1),
             &by_other,
-            end,
+            &end,
             History::All,
             (WorldTime(5), own(other)),
         );
@@ -476,6 +553,182 @@ mod tests {
         };
         let (_, _, cursors) = walk(&network, "statuses", 0, Vec::new(), pages);
         assert_eq!(pages_expected(query, &task(1, cursors)), 3);
+    }
+
+    /// A list that pages by a cursor, with marks as told.
+    fn cursor_network(page: &str, incremental: &str) -> Network {
+        let text = format!(
+            r#"format = 1
+name = "tiny"
+verified_on = "2026-11-16"
+host = {{ kind = "fixed", address = "https://tiny.example" }}
+
+[types.user]
+table = "users"
+canonical = ".id"
+
+[queries.posts]
+subject = "user"
+path = "/posts"
+page = {{ style = "cursor", at = ".next", parameter = "after", size = 40{page} }}
+{incremental}
+
+[[queries.posts.selects]]
+at = ".posts[]"
+as = "user"
+
+[[robots]]
+name = "posts"
+subject = "user"
+steps = [{{ query = "posts" }}]
+
+[[seeds]]
+pattern = "@{{name}}"
+type = "user"
+value = "{{name}}"
+"#
+        );
+        Network::parse("tiny.toml", &text).expect("a definition")
+    }
+
+    /// Reads pages one after the other; the cursor after each, and what ended the walk.
+    fn pages_of(
+        network: &Network,
+        mark: Option<&str>,
+        pages: Vec<PageEnd>,
+    ) -> Vec<(Cursor, Option<Cap>)> {
+        let query = network.query("posts").expect("a query");
+        let mut step = Step {
+            query: query.name.clone(),
+            page: StepPage::First,
+            walk: 2,
+            cursor: None,
+        };
+        if let Some(mark) = mark {
+            let begun = advance(
+                query,
+                Key(1),
+                &step,
+                &PageEnd::default(),
+                History::All,
+                (WorldTime(0), own(query)),
+            );
+            step.page = StepPage::Since(mark.to_owned());
+            step.cursor = Some(Cursor {
+                mark: Some(mark.to_owned()),
+                ..begun.0
+            });
+        }
+        let mut ends = Vec::new();
+        for page in pages {
+            let now = WorldTime(HOUR_US * 100 + ends.len() as i64);
+            let (cursor, cap) =
+                advance(query, Key(1), &step, &page, History::All, (now, own(query)));
+            if let CursorState::Next(token) = &cursor.state {
+                step.page = StepPage::Next(token.clone());
+            }
+            step.cursor = Some(cursor.clone());
+            ends.push((cursor, cap));
+        }
+        ends
+    }
+
+    const HOUR_US: i64 = 3_600_000_000;
+
+    fn page_at(next: Option<&str>, hour: i64) -> PageEnd {
+        PageEnd {
+            next: next.map(str::to_owned),
+            latest: Some(WorldTime(HOUR_US * hour)),
+            items: 40,
+            ..PageEnd::default()
+        }
+    }
+
+    #[test]
+    fn a_walk_back_to_a_time_ends_behind_the_overlap_and_moves_its_mark_only_then() {
+        let network = cursor_network("", "incremental = { until = \".at\", overlap = \"2h\" }");
+        let mark = "1970-01-01T10:00:00Z";
+        let pages = || {
+            vec![
+                page_at(Some("a"), 50),
+                PageEnd {
+                    next: Some("b".into()),
+                    ..PageEnd::default()
+                },
+                page_at(Some("c"), 9),
+                page_at(Some("d"), 8),
+                page_at(Some("e"), 7),
+            ]
+        };
+        let ends = pages_of(&network, Some(mark), pages());
+        let (last, cap) = &ends[4];
+        assert_eq!((&last.state, *cap), (&CursorState::Complete, None));
+        assert_eq!(last.mark.as_deref(), Some("1970-01-03T02:00:00Z"));
+        for (cursor, _) in &ends[..4] {
+            assert!(matches!(cursor.state, CursorState::Next(_)), "{cursor:?}");
+            assert_eq!(cursor.mark.as_deref(), Some(mark));
+        }
+        // Without a mark, the same pages are walked on and on.
+        let (cursor, _) = &pages_of(&network, None, pages())[4];
+        assert_eq!(cursor.state, CursorState::Next("e".into()));
+        // What was refused, or went in a circle, lies between the marks.
+        let refused = PageEnd {
+            refused: true,
+            ..PageEnd::default()
+        };
+        for broken in [refused, page_at(Some("a"), 49)] {
+            let ends = pages_of(&network, Some(mark), vec![page_at(Some("a"), 50), broken]);
+            let (cursor, _) = &ends[1];
+            assert_eq!(cursor.state, CursorState::Complete);
+            assert_eq!(cursor.mark.as_deref(), Some(mark));
+        }
+    }
+
+    #[test]
+    fn a_mark_lies_neither_behind_its_walks_beginning_nor_in_the_future() {
+        let network = cursor_network("", "incremental = { until = \".at\" }");
+        let forged = vec![page_at(Some("a"), 9_999), page_at(None, 101)];
+        let ends = pages_of(&network, None, forged);
+        assert_eq!(ends[1].0.mark.as_deref(), Some("1970-01-05T04:00:00Z"));
+        // A mark from the future, of a clock that was wrong, hides nothing but what is old now.
+        let ends = pages_of(
+            &network,
+            Some("2100-01-01T00:00:00Z"),
+            vec![page_at(Some("a"), 101), page_at(Some("b"), 99)],
+        );
+        assert!(matches!(ends[0].0.state, CursorState::Next(_)));
+        assert_eq!(ends[1].0.state, CursorState::Complete);
+    }
+
+    #[test]
+    fn a_list_that_the_network_cuts_off_is_capped_even_if_no_page_follows() {
+        let network = cursor_network(", items_max = 80", "");
+        for next in [None, Some("b")] {
+            let ends = pages_of(
+                &network,
+                None,
+                vec![page_at(Some("a"), 9), page_at(next, 8)],
+            );
+            assert_eq!((ends[0].1, ends[1].1), (None, Some(Cap::Items)));
+            assert_eq!(ends[1].0.state, CursorState::Complete);
+        }
+        let ends = pages_of(&network, None, vec![page_at(None, 9)]);
+        assert_eq!(ends[0].1, None);
+    }
+
+    #[test]
+    fn a_walk_from_a_mark_shows_only_part_of_a_list() {
+        let network = cursor_network("", "incremental = { until = \".at\" }");
+        let task = task(0, Vec::new());
+        let robot = network.robot("posts").expect("a robot");
+        let step = next_step(&network, robot, &task, &[], &own).expect("a step");
+        assert!(is_whole(&step));
+        let ends = pages_of(&network, None, vec![page_at(None, 9)]);
+        let marked = Step {
+            cursor: Some(ends[0].0.clone()),
+            ..step
+        };
+        assert!(!is_whole(&marked));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 
 pub mod auth;
 mod blocks;
+mod body;
 pub mod budget;
 mod coverage;
 pub mod definition;

@@ -2,10 +2,12 @@
 
 use crate::auth::Auth;
 use crate::blocks::BlockRule;
+use crate::body::{Literal, Sending};
 use crate::budget::LimitHeaders;
 use crate::expression::Expression;
 use crate::home::{HomeRule, Whom};
 use crate::limit_status::LimitStatus;
+use crate::page::{PageRule, SinceRule, TimeRule};
 use crate::path::Path;
 use crate::politeness::Politeness;
 use crate::seed::SeedRule;
@@ -91,10 +93,14 @@ pub struct Query {
     pub scope: Option<String>,
     pub(crate) whom: Whom,
     pub(crate) path: String,
-    pub(crate) parameters: Vec<(String, String)>,
+    pub(crate) sending: Sending,
+    pub(crate) parameters: Vec<(String, Literal)>,
     pub(crate) batch: Option<Batch>,
     pub(crate) page: Option<PageRule>,
+    /// Marks that are ids.
     pub(crate) since: Option<SinceRule>,
+    /// Marks that are times.
+    pub(crate) times: Option<TimeRule>,
     /// Parameters that may hold a secret: no cursor keeps them.
     pub(crate) secret_parameters: Vec<String>,
     /// What a call takes of the budgets that may apply.
@@ -135,24 +141,8 @@ pub(crate) enum BatchStyle {
     Brackets,
     /// `id=1,2`
     Comma,
-}
-
-/// Paging by the `Link` header.
-#[derive(Debug)]
-pub(crate) struct PageRule {
-    pub(crate) size_parameter: Option<String>,
-    pub(crate) size: u32,
-    /// Whether a cursor is good for as long as one likes.
-    pub(crate) is_durable: bool,
-}
-
-/// How a walk begins at a mark and goes on towards the present.
-#[derive(Debug)]
-pub(crate) struct SinceRule {
-    pub(crate) parameter: String,
-    /// The items' alias that marks are made of.
-    pub(crate) alias: Name,
-    pub(crate) is_ended_by_short_page: bool,
+    /// `"id": ["1", "2"]`, in a body of JSON.
+    List,
 }
 
 /// What is taken out of an answer.

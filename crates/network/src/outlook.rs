@@ -2,6 +2,7 @@
 //! pages cost.
 
 use crate::network::{Network, Query, QueryCost};
+use crate::page::PageStyle;
 use kittiwake_model::{Cost, LinkTable, List, Table};
 
 /// Which column of a subject tells how long a list of it is.
@@ -114,10 +115,10 @@ impl Query {
             .page
             .as_ref()
             .is_some_and(|page| page.size_parameter.as_deref() == Some(name));
-        let is_mark = self
-            .since
-            .as_ref()
-            .is_some_and(|since| place == PagePlace::Since && since.parameter == name);
-        is_fixed || is_size || is_mark
+        let is_mark = place == PagePlace::Since && self.mark_parameter() == Some(name);
+        let style = self.page.as_ref().map(|page| &page.style);
+        let is_number =
+            matches!(style, Some(PageStyle::Number { parameter, .. }) if parameter == name);
+        is_fixed || is_size || is_mark || is_number
     }
 }

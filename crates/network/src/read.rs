@@ -4,13 +4,11 @@ use crate::json;
 use crate::network::{ErrorRule, Network, Query, Select};
 use crate::page::{self, Page};
 use crate::relate;
-use crate::request::id_named;
 use crate::shape::{Element, Reader, Slots, fill};
-use kittiwake_model::{Identity, Key, Link, Object, OutcomeCode, Value, WorldTime};
+use kittiwake_model::{Identity, Key, Link, Object, OutcomeCode, WorldTime};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::fmt;
 use url::Url;
 
@@ -55,6 +53,8 @@ pub struct Reading {
     pub subject_outcomes: Vec<(Key, OutcomeCode, String)>,
     /// Items of the list, or objects that were asked for.
     pub items: u32,
+    /// Items of the list that pages, whether or not they could be read.
+    pub listed: u32,
     /// The token of the next page.
     pub next: Option<String>,
     /// The newest item's id, on pages that can hold the newest item of their walk: the first
@@ -62,6 +62,8 @@ pub struct Reading {
     pub newest: Option<String>,
     /// When the oldest item was made, in lists that can be walked from a mark.
     pub oldest: Option<WorldTime>,
+    /// The time of the newest item, in lists whose marks are times.
+    pub latest: Option<WorldTime>,
     /// Values that were dropped or mended.
     pub mended: u32,
 }
@@ -76,9 +78,11 @@ impl Reading {
             links: Vec::new(),
             subject_outcomes: Vec::new(),
             items: 0,
+            listed: 0,
             next: None,
             newest: None,
             oldest: None,
+            latest: None,
             mended: 0,
         }
     }
@@ -110,7 +114,7 @@ impl Network {
         for one in &found {
             relate::take_found(answer, one, &mut reading);
         }
-        finish(answer, &found, &mut reading);
+        finish(answer, &text, &found, &mut reading);
         if is_full {
             reading.outcome = OutcomeCode::TooMuchData;
             "more objects than one answer may hold".clone_into(&mut reading.reason);
@@ -283,7 +287,8 @@ fn read_places<'de>(
 ) -> Result<Vec<Found>, String> {
     let mut slots: Slots<'de> = vec![None; query.slots];
     fill(&query.tree, whole, &mut slots, &mut reader.mended);
-    if slots.iter().all(Option::is_none) {
+    // Some networks leave a list out that has nothing in it.
+    if slots.iter().all(Option::is_none) && !page::is_bare_page(query, whole) {
         return Err("nothing stands where the definition looks".to_owned());
     }
     let mut all = Vec::new();
@@ -373,11 +378,10 @@ impl<'de> Visitor<'de> for List<'_, '_, 'de> {
 }
 
 /// Counts, paging and the final outcome.
-fn finish(answer: &Answer<'_>, found: &[Found], reading: &mut Reading) {
+fn finish(answer: &Answer<'_>, text: &str, found: &[Found], reading: &mut Reading) {
     let query = answer.query;
     reading.items = found.iter().map(|one| one.objects.len() as u32).sum();
     let is_list = query.selects.iter().any(|select| select.is_each);
-    let is_forward = page::is_forward(query, answer.page);
     if reading.items == 0
         && reading.mended == 0
         && answer.page == Page::First
@@ -386,61 +390,5 @@ fn finish(answer: &Answer<'_>, found: &[Found], reading: &mut Reading) {
     {
         reading.outcome = OutcomeCode::Empty;
     }
-    if query.since.is_some() {
-        let items = found.iter().flat_map(|one| &one.objects);
-        reading.oldest = items
-            .filter_map(|place| created(&reading.objects[*place as usize]))
-            .min();
-    }
-    if let Some(since) = &query.since
-        && (answer.page == Page::First || is_forward)
-    {
-        let ids = found
-            .iter()
-            .flat_map(|one| &one.objects)
-            .filter_map(|place| {
-                let identity = &reading.objects[*place as usize].identity;
-                id_named(identity, &since.alias, answer.host)
-            });
-        reading.newest = ids
-            .max_by(|left, right| order_of_ids(left, right))
-            .map(str::to_owned);
-    }
-    if query.page.is_none() {
-        return;
-    }
-    let header = (answer.header)("link").unwrap_or_default();
-    match page::next_token(query, answer.page, answer.base, answer.url, &header) {
-        Ok(next) => reading.next = next.filter(|_| !is_walk_over(query, is_forward, reading)),
-        Err(reason) => {
-            reading.outcome = OutcomeCode::Malformed;
-            reason.clone_into(&mut reading.reason);
-        }
-    }
-}
-
-fn created(object: &Object) -> Option<WorldTime> {
-    let mut fields = object.groups.iter().flat_map(|group| &group.fields);
-    fields.find_map(|(name, value)| match value {
-        Value::Time { at_us, .. } if &**name == "created_us" => Some(WorldTime(*at_us)),
-        _ => None,
-    })
-}
-
-/// A walk towards the present always has a next page; it ends at an empty one, or, where the
-/// definition says so, at a short one.
-fn is_walk_over(query: &Query, is_forward: bool, reading: &Reading) -> bool {
-    if !is_forward {
-        return false;
-    }
-    let is_short = match (&query.page, &query.since) {
-        (Some(page), Some(since)) => since.is_ended_by_short_page && reading.items < page.size,
-        _ => false,
-    };
-    reading.mended == 0 && (reading.items == 0 || is_short)
-}
-
-/// Ids that are numbers written as text: the longer is the greater.
-fn order_of_ids(left: &str, right: &str) -> Ordering {
-    left.len().cmp(&right.len()).then_with(|| left.cmp(right))
+    page::take_page(answer, text, found, reading);
 }

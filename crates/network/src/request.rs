@@ -1,10 +1,12 @@
 //! From a question to the request that asks it.
 
+use crate::body::{Carried, FORM};
 use crate::network::{AuthNeed, BatchStyle, Network, Query, QueryCost};
-use crate::page::{Page, TOKEN_BYTES_MAX, token_parameters};
+use crate::page::{Page, PageStyle, asked_with};
 use crate::shape::CANONICAL;
 use kittiwake_model::{Cost, Identity, Name};
-use url::Url;
+use std::borrow::Cow;
+use url::{Url, form_urlencoded};
 
 /// A question: one page of one query about its subjects.
 #[derive(Debug, Clone)]
@@ -25,6 +27,8 @@ pub struct RequestPlan {
     pub method: &'static str,
     pub url: Url,
     pub headers: Vec<(String, String)>,
+    /// What a POST carries; `headers` say what it is.
+    pub body: Option<String>,
     /// Whether `Authorization: Bearer` is to be added.
     pub send_credential: bool,
     /// Path and query, for the log.
@@ -33,6 +37,21 @@ pub struct RequestPlan {
     pub cursor: String,
     /// What the call takes of which budgets.
     pub costs: Vec<Cost>,
+}
+
+impl RequestPlan {
+    /// The address with everything that a signature covers: a form counts as if it stood there.
+    pub fn signed_url<'u>(&self, url: &'u Url) -> Cow<'u, Url> {
+        let is_form = self.headers.iter().any(|(_, value)| value == FORM);
+        let Some(form) = self.body.as_deref().filter(|_| is_form) else {
+            return Cow::Borrowed(url);
+        };
+        let mut signed = url.clone();
+        signed
+            .query_pairs_mut()
+            .extend_pairs(form_urlencoded::parse(form.as_bytes()));
+        Cow::Owned(signed)
+    }
 }
 
 /// Why a question cannot be asked.
@@ -74,16 +93,26 @@ impl Network {
         let send_credential = ask.authenticated && query.auth != AuthNeed::None;
         let mut parameters = fixed_parameters(ask)?;
         let cursor = page_parameters(ask, &mut parameters)?;
-        let url = address(ask, &parameters)?;
+        let body = query.sending.body(&parameters);
+        let url = match &body {
+            Some(_) => address(ask, &[])?,
+            None => address(ask, &parameters)?,
+        };
         let target = match url.query() {
             Some(pairs) => format!("{}?{pairs}", url.path()),
             None => url.path().to_owned(),
         };
         let costs = self.charged(ask, send_credential, &parameters);
+        let mut headers = vec![("accept".to_owned(), "application/json".to_owned())];
+        headers.extend(
+            body.as_ref()
+                .map(|(kind, _)| ("content-type".to_owned(), (*kind).to_owned())),
+        );
         Ok(RequestPlan {
-            method: "GET",
+            method: query.sending.method(),
             url,
-            headers: vec![("accept".to_owned(), "application/json".to_owned())],
+            headers,
+            body: body.map(|(_, body)| body),
             send_credential,
             target,
             cursor,
@@ -95,7 +124,7 @@ impl Network {
         &self,
         ask: &Ask<'_>,
         authenticated: bool,
-        parameters: &[(String, String)],
+        parameters: &[(String, Carried)],
     ) -> Vec<Cost> {
         let query = ask.query;
         let applies = |cost: &&QueryCost| {
@@ -120,71 +149,71 @@ impl Network {
 }
 
 /// The parameters of every page: constants, the subject's aliases, the batch, the page size.
-fn fixed_parameters(ask: &Ask<'_>) -> Result<Vec<(String, String)>, RequestError> {
+fn fixed_parameters(ask: &Ask<'_>) -> Result<Vec<(String, Carried)>, RequestError> {
     let query = ask.query;
     let mut parameters = Vec::new();
-    for (name, template) in &query.parameters {
-        parameters.push((name.clone(), expand(template, ask, str::to_owned)?));
+    for (name, literal) in &query.parameters {
+        let mut expand = |template: &str| expand(template, ask, str::to_owned);
+        parameters.push((name.clone(), literal.fill(&mut expand)?));
     }
-    if let Some(batch) = &query.batch {
-        let ids: Vec<String> = ask
-            .subjects
-            .iter()
-            .map(|subject| alias_of(subject, &batch.alias, ask.host))
-            .collect::<Result<_, _>>()?;
-        match batch.style {
-            BatchStyle::Comma => parameters.push((batch.parameter.clone(), ids.join(","))),
-            BatchStyle::Repeated => {
-                parameters.extend(ids.into_iter().map(|id| (batch.parameter.clone(), id)));
-            }
-            BatchStyle::Brackets => {
-                let name = format!("{}[]", batch.parameter);
-                parameters.extend(ids.into_iter().map(|id| (name.clone(), id)));
-            }
-        }
+    batch_parameters(ask, &mut parameters)?;
+    let Some(page) = &query.page else {
+        return Ok(parameters);
+    };
+    let number = |name: &str, number: u32| (name.to_owned(), Carried::Json(number.to_string()));
+    if let Some(name) = &page.size_parameter {
+        parameters.push(number(name, page.size));
     }
-    if let Some(page) = &query.page
-        && let Some(name) = &page.size_parameter
-    {
-        parameters.push((name.clone(), page.size.to_string()));
+    if let PageStyle::Number { parameter, first } = &page.style {
+        parameters.push(number(parameter, *first));
     }
     Ok(parameters)
+}
+
+fn batch_parameters(
+    ask: &Ask<'_>,
+    parameters: &mut Vec<(String, Carried)>,
+) -> Result<(), RequestError> {
+    let Some(batch) = &ask.query.batch else {
+        return Ok(());
+    };
+    let ids: Vec<String> = ask
+        .subjects
+        .iter()
+        .map(|subject| alias_of(subject, &batch.alias, ask.host))
+        .collect::<Result<_, _>>()?;
+    let name = batch.parameter.clone();
+    let each = |name: String| {
+        let ids = ids.iter().cloned();
+        ids.map(move |id| (name.clone(), Carried::Text(id)))
+    };
+    match batch.style {
+        BatchStyle::Comma => parameters.push((name, Carried::Text(ids.join(",")))),
+        BatchStyle::Repeated => parameters.extend(each(name)),
+        BatchStyle::Brackets => parameters.extend(each(format!("{name}[]"))),
+        BatchStyle::List => {
+            let ids: Vec<Carried> = ids.iter().cloned().map(Carried::Text).collect();
+            parameters.push((name, Carried::list(&ids)));
+        }
+    }
+    Ok(())
 }
 
 /// Adds what the page needs; the cursor as it is logged.
 fn page_parameters(
     ask: &Ask<'_>,
-    parameters: &mut Vec<(String, String)>,
+    parameters: &mut Vec<(String, Carried)>,
 ) -> Result<String, RequestError> {
-    match ask.page {
-        Page::First => Ok(String::new()),
-        Page::Since(mark) => {
-            let since = ask
-                .query
-                .since
-                .as_ref()
-                .ok_or(RequestError::NotIncremental)?;
-            if mark.is_empty() || mark.len() > TOKEN_BYTES_MAX {
-                return Err(RequestError::BadCursor);
-            }
-            parameters.push((since.parameter.clone(), mark.to_owned()));
-            let mut cursor = url::form_urlencoded::Serializer::new(String::new());
-            cursor.append_pair(&since.parameter, mark);
-            Ok(cursor.finish())
-        }
-        Page::Next(token) => {
-            if ask.query.page.is_none() {
-                return Err(RequestError::BadCursor);
-            }
-            let pairs = token_parameters(token).ok_or(RequestError::BadCursor)?;
-            parameters.retain(|(name, _)| !pairs.iter().any(|(other, _)| other == name));
-            parameters.extend(pairs);
-            Ok(token.to_owned())
-        }
+    if matches!(ask.page, Page::Since(_)) && !ask.query.incremental {
+        return Err(RequestError::NotIncremental);
     }
+    let (own, cursor) = asked_with(ask.query, ask.page).ok_or(RequestError::BadCursor)?;
+    parameters.retain(|(name, _)| !own.iter().any(|(other, _)| other == name));
+    parameters.extend(own);
+    Ok(cursor)
 }
 
-fn address(ask: &Ask<'_>, parameters: &[(String, String)]) -> Result<Url, RequestError> {
+fn address(ask: &Ask<'_>, parameters: &[(String, Carried)]) -> Result<Url, RequestError> {
     let path = expand(&ask.query.path, ask, encode_segment)?;
     let whole = format!("{}{path}", ask.base.path().trim_end_matches('/'));
     let mut url = ask.base.clone();
@@ -198,7 +227,8 @@ fn address(ask: &Ask<'_>, parameters: &[(String, String)]) -> Result<Url, Reques
         });
     }
     if !parameters.is_empty() {
-        url.query_pairs_mut().extend_pairs(parameters);
+        let pairs = parameters.iter().map(|(name, value)| (name, value.text()));
+        url.query_pairs_mut().extend_pairs(pairs);
     }
     Ok(url)
 }

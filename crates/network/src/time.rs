@@ -46,6 +46,27 @@ impl TimeFormat {
         }
     }
 
+    /// Whether times are written as numbers.
+    pub(crate) const fn is_number(&self) -> bool {
+        matches!(self, Self::EpochSeconds | Self::EpochMilliseconds)
+    }
+
+    /// A time as the network writes it, rounded down to its unit; `None` beyond the years that
+    /// can be written.
+    pub(crate) fn write(&self, at_us: i64) -> Option<String> {
+        let second = at_us.div_euclid(SECOND_US);
+        let written = match self {
+            Self::EpochSeconds => return Some(second.to_string()),
+            Self::EpochMilliseconds => return Some(at_us.div_euclid(1_000).to_string()),
+            // Not every server bears fractions of a second.
+            Self::Rfc3339 => return write_rfc3339(second * SECOND_US),
+            Self::Date => "%Y-%m-%d",
+            Self::Pattern(pattern) => pattern,
+        };
+        let at = jiff::Timestamp::from_second(second).ok()?;
+        jiff::fmt::strtime::format(written, &at.to_zoned(jiff::tz::TimeZone::UTC)).ok()
+    }
+
     pub(crate) fn read_number(&self, number: f64) -> Option<(i64, bool)> {
         let unit_us = match self {
             Self::EpochSeconds => 1e6,
@@ -89,6 +110,12 @@ pub(crate) fn read_rfc3339(text: &str) -> Option<(i64, bool)> {
     Some(clamp_us(
         day_us.saturating_add(seconds * SECOND_US + fraction_us),
     ))
+}
+
+/// `2026-10-14T19:06:38.206Z`.
+pub(crate) fn write_rfc3339(at_us: i64) -> Option<String> {
+    let at = jiff::Timestamp::from_microsecond(at_us).ok()?;
+    Some(at.to_string())
 }
 
 /// Days since 1970 of the date at the start of `text`, and what follows it.

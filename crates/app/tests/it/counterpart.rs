@@ -1,6 +1,6 @@
 //! A server that answers as a test wants: raw bytes, one connection a call.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,10 +11,12 @@ const CONNECTIONS_MAX: usize = 100_000;
 /// What a client asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
+    pub(crate) method: String,
     pub(crate) target: String,
     /// The counterpart's own address, `127.0.0.1:PORT`.
     pub(crate) host: String,
     pub(crate) headers: Vec<String>,
+    pub(crate) body: String,
 }
 
 /// A server on loopback; its thread ends with the process.
@@ -58,17 +60,41 @@ impl Counterpart {
 fn serve(mut stream: TcpStream, host: String, heard: &Mutex<Vec<Call>>, answer: &Answer) {
     let _ = stream.set_write_timeout(Some(Duration::from_secs(20)));
     let Ok(copy) = stream.try_clone() else { return };
-    let mut lines = BufReader::new(copy).lines().map_while(Result::ok);
-    let first = lines.next().unwrap_or_default();
-    let target = first.split(' ').nth(1).unwrap_or_default().to_owned();
-    let headers = lines.take_while(|line| !line.is_empty()).collect();
+    let mut reader = BufReader::new(copy);
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        let length = reader.read_line(&mut line).unwrap_or_default();
+        let line = line.trim_end();
+        if length == 0 || line.is_empty() {
+            break;
+        }
+        lines.push(line.to_owned());
+    }
+    let headers: Vec<String> = lines.iter().skip(1).cloned().collect();
+    let mut body = vec![0; body_length(&headers)];
+    if reader.read_exact(&mut body).is_err() {
+        return;
+    }
+    let mut words = lines.first().map_or("", String::as_str).split(' ');
+    let mut word = || words.next().unwrap_or_default().to_owned();
     let call = Call {
-        target,
+        method: word(),
+        target: word(),
         host,
         headers,
+        body: String::from_utf8_lossy(&body).into_owned(),
     };
     heard.lock().expect("calls").push(call.clone());
     let _ = answer(&call, &mut stream);
+}
+
+fn body_length(headers: &[String]) -> usize {
+    const BODY_BYTES_MAX: usize = 1 << 20;
+    let mut pairs = headers.iter().filter_map(|line| line.split_once(':'));
+    let length = pairs.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let length = length.and_then(|(_, value)| value.trim().parse().ok());
+    length.unwrap_or(0).min(BODY_BYTES_MAX)
 }
 
 /// An answer of JSON, unless the headers say otherwise.

@@ -32,3 +32,4 @@ mod table1;
 mod truth;
 mod tutorial;
 mod vault;
+mod walks;

@@ -172,26 +172,7 @@ impl Field<'_, '_, '_> {
     }
 
     fn time_format(&self) -> TimeFormat {
-        let Some((section, text)) = self
-            .section
-            .and_then(|section| Some((section, section.text("format")?)))
-        else {
-            return TimeFormat::Rfc3339;
-        };
-        let format = TimeFormat::from_definition(&text.value);
-        let is_sound = match &format {
-            Some(TimeFormat::Pattern(pattern)) => is_pattern(pattern),
-            other => other.is_some(),
-        };
-        if !is_sound {
-            let message = format!("`{}` is no format of times", text.value);
-            let help = format!(
-                "it is one of {}, or a pattern such as `%a %b %d %H:%M:%S %z %Y`",
-                TimeFormat::WORDS.join(", ")
-            );
-            section.report(&text.span, message, help);
-        }
-        format.unwrap_or(TimeFormat::Rfc3339)
+        self.section.map_or(TimeFormat::Rfc3339, time_format)
     }
 
     fn check_column(&self, kind: &FieldKind) {
@@ -279,4 +260,25 @@ fn word_of_column(column: ColumnKind) -> String {
         ColumnKind::Reference(_) => "reference",
     }
     .to_owned()
+}
+
+/// How times are written, as `format` says.
+pub(super) fn time_format(section: &Section<'_, '_>) -> TimeFormat {
+    let Some(text) = section.text("format") else {
+        return TimeFormat::Rfc3339;
+    };
+    let format = TimeFormat::from_definition(&text.value);
+    let is_sound = match &format {
+        Some(TimeFormat::Pattern(pattern)) => is_pattern(pattern),
+        other => other.is_some(),
+    };
+    if !is_sound {
+        let message = format!("`{}` is no format of times", text.value);
+        let help = format!(
+            "it is one of {}, or a pattern such as `%a %b %d %H:%M:%S %z %Y`",
+            TimeFormat::WORDS.join(", ")
+        );
+        section.report(&text.span, message, help);
+    }
+    format.unwrap_or(TimeFormat::Rfc3339)
 }

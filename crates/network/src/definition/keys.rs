@@ -105,6 +105,8 @@ pub(super) const QUERY: &[&str] = &[
     "subject",
     "host",
     "method",
+    "body",
+    "graphql",
     "path",
     "parameters",
     "batch",
@@ -121,8 +123,31 @@ pub(super) const QUERY: &[&str] = &[
     "source",
 ];
 pub(super) const BATCH: &[&str] = &["parameter", "style", "alias", "max"];
-pub(super) const PAGE: &[&str] = &["style", "size_parameter", "size", "order", "durable"];
-pub(super) const INCREMENTAL: &[&str] = &["parameter", "alias", "short_page_ends"];
+pub(super) const PAGE: &[&str] = &[
+    "style",
+    "at",
+    "more",
+    "parameter",
+    "last",
+    "first",
+    "alias",
+    "bound",
+    "size_parameter",
+    "size",
+    "ends",
+    "items_max",
+    "order",
+    "durable",
+];
+pub(super) const INCREMENTAL: &[&str] = &[
+    "parameter",
+    "alias",
+    "short_page_ends",
+    "until",
+    "time",
+    "format",
+    "overlap",
+];
 pub(super) const SELECT: &[&str] = &["at", "as", "shape", "is_subject", "link"];
 pub(super) const SELECT_LINK: &[&str] = &["kind", "from", "to", "table"];
 pub(super) const ROBOT: &[&str] = &[

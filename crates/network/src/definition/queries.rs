@@ -1,11 +1,14 @@
 //! `[queries.…]`: what can be asked, how it pages, and what is in the answer.
 
 use super::limits::{Declared, read_costs};
+use super::paging::{Marks, read_marks, read_page};
+use super::sending::{read_parameters, read_sending};
 use super::source::{Placed, Section};
 use super::types::{Types, link_table, read_ignored, report_nameless};
 use super::{digest_of, keys, named_sections};
+use crate::body::Sending;
 use crate::home::{Address, Whom};
-use crate::network::{AuthNeed, Batch, BatchStyle, PageRule, Query, Select, SelectLink, SinceRule};
+use crate::network::{AuthNeed, Batch, BatchStyle, Query, Select, SelectLink};
 use crate::path::parse_path;
 use crate::seed::{Piece, parse_template};
 use crate::shape::{Node, ReadDepth, ReadPath, TreeBuilder};
@@ -42,7 +45,7 @@ fn read_query(
 ) -> Option<Query> {
     section.expect_keys(keys::QUERY);
     section.text("source");
-    section.word("method", &[("GET", ())]);
+    let sending = read_sending(section);
     let kind = types.kind_at(section, "subject");
     let path = section.need_text("path", "path = \"/api/v1/accounts/{id}\"");
     let kind_name = kind.as_deref().unwrap_or_default();
@@ -51,19 +54,19 @@ fn read_query(
         check_template(section, path, types, kind_name);
     }
     let whom = read_whom(section);
-    let parameters = read_parameters(section, types, kind_name);
+    let parameters = read_parameters(section, types, kind_name, &sending);
     let batch = section
         .table("batch")
-        .and_then(|batch| read_batch(&batch, types, kind_name));
-    let page = section.table("page").and_then(|page| read_page(&page));
+        .and_then(|batch| read_batch(&batch, types, kind_name, &sending));
     let Found {
         tree,
         slots,
-        read,
+        mut read,
         selects,
     } = read_selects(section, types, kind_name);
     check_selects(section, &selects, batch.is_some());
-    let since = read_since(section, types, section.has("page"));
+    let page = read_page(section, types, &sending, &mut read);
+    let Marks { since, times } = read_marks(section, types);
     let auths = [
         ("none", AuthNeed::None),
         ("optional", AuthNeed::Optional),
@@ -81,7 +84,7 @@ fn read_query(
     let (batch, batch_max) = batch.unzip();
     let path = path?.value;
     Some(Query {
-        paging_digest: paging_digest(section, &path, &parameters, page.as_ref(), since.as_ref()),
+        paging_digest: paging_digest(section, &path),
         name,
         description: section
             .text("description")
@@ -95,15 +98,17 @@ fn read_query(
             None => 1,
         },
         list,
-        incremental: since.is_some(),
+        incremental: since.is_some() || times.is_some(),
         auth: section.word("auth", &auths).unwrap_or(AuthNeed::Optional),
         scope: section.text("scope").map(|text| text.value),
         whom,
         path,
+        sending,
         parameters,
         batch,
         page,
         since,
+        times,
         secret_parameters: Vec::new(),
         costs: read_costs(
             section,
@@ -144,24 +149,20 @@ struct Found {
     selects: Vec<Select>,
 }
 
-fn paging_digest(
-    section: &Section<'_, '_>,
-    path: &str,
-    parameters: &[(String, String)],
-    page: Option<&PageRule>,
-    since: Option<&SinceRule>,
-) -> Name {
-    let order = section
-        .table("page")
-        .and_then(|page| page.text("order"))
-        .map(|order| order.value);
-    digest_of(&[
-        path,
-        &format!("{parameters:?}"),
-        &format!("{page:?}"),
-        &format!("{since:?}"),
-        order.as_deref().unwrap_or_default(),
-    ])
+/// What cursors and marks depend on, as the definition writes it.
+fn paging_digest(section: &Section<'_, '_>, path: &str) -> Name {
+    const PARTS: &[&str] = &[
+        "method",
+        "body",
+        "graphql",
+        "parameters",
+        "page",
+        "incremental",
+    ];
+    let parts: Vec<String> = PARTS.iter().map(|key| section.written(key)).collect();
+    let mut all: Vec<&str> = parts.iter().map(String::as_str).collect();
+    all.push(path);
+    digest_of(&all)
 }
 
 fn check_path(section: &Section<'_, '_>, path: &Placed<String>) {
@@ -176,7 +177,12 @@ fn check_path(section: &Section<'_, '_>, path: &Placed<String>) {
 }
 
 /// Placeholders have to be aliases of the subject.
-fn check_template(section: &Section<'_, '_>, text: &Placed<String>, types: &Types, kind: &str) {
+pub(super) fn check_template(
+    section: &Section<'_, '_>,
+    text: &Placed<String>,
+    types: &Types,
+    kind: &str,
+) {
     let Some(pieces) = parse_template(&text.value) else {
         let message = format!("a bracket in `{}` is not closed", text.value);
         section.report(&text.span, message, "write placeholders as `{id}`");
@@ -209,35 +215,27 @@ fn check_template(section: &Section<'_, '_>, text: &Placed<String>, types: &Type
     }
 }
 
-fn read_parameters(section: &Section<'_, '_>, types: &Types, kind: &str) -> Vec<(String, String)> {
-    let Some(table) = section.table("parameters") else {
-        return Vec::new();
-    };
-    let mut parameters = Vec::new();
-    for entry in table.entries() {
-        if let Some([value]) = table.numbers_or_texts(&entry.name).as_deref() {
-            check_template(&table, value, types, kind);
-            parameters.push((entry.name, value.value.clone()));
-        } else {
-            let message = format!("the parameter `{}` must be one text", entry.name);
-            let help = format!("write `{} = \"…\"`", entry.name);
-            table.report(&entry.span, message, help);
-        }
-    }
-    parameters
-}
-
-fn read_batch(section: &Section<'_, '_>, types: &Types, kind: &str) -> Option<(Batch, u32)> {
+fn read_batch(
+    section: &Section<'_, '_>,
+    types: &Types,
+    kind: &str,
+    sending: &Sending,
+) -> Option<(Batch, u32)> {
     section.expect_keys(keys::BATCH);
     let parameter = section.need_text("parameter", "parameter = \"id[]\"");
     let styles = [
         ("repeated", BatchStyle::Repeated),
         ("brackets", BatchStyle::Brackets),
         ("comma", BatchStyle::Comma),
+        ("list", BatchStyle::List),
     ];
-    let style = section
-        .word("style", &styles)
-        .unwrap_or(BatchStyle::Repeated);
+    let usual = if sending.is_json() {
+        BatchStyle::List
+    } else {
+        BatchStyle::Repeated
+    };
+    let style = section.word("style", &styles).unwrap_or(usual);
+    check_batch_style(section, style, sending);
     if !section.has("alias") {
         section.missing("alias", "alias = \"id\"");
     }
@@ -254,52 +252,15 @@ fn read_batch(section: &Section<'_, '_>, types: &Types, kind: &str) -> Option<(B
     Some((batch, max?))
 }
 
-fn read_page(section: &Section<'_, '_>) -> Option<PageRule> {
-    section.expect_keys(keys::PAGE);
-    if !section.has("style") {
-        section.missing("style", "style = \"link\"");
-    }
-    let style = section.word("style", &[("link", ())]);
-    section.word("order", &[("newest_first", ()), ("unsorted", ())]);
-    if !section.has("size") {
-        section.missing("size", "size = 40");
-    }
-    let size = section.number("size", 1..=100_000);
-    let size_parameter = section.text("size_parameter").map(|text| text.value);
-    style?;
-    Some(PageRule {
-        size_parameter,
-        size: size?,
-        is_durable: section.boolean("durable").unwrap_or(true),
-    })
-}
-
-fn read_since(section: &Section<'_, '_>, types: &Types, has_pages: bool) -> Option<SinceRule> {
-    let incremental = section.table("incremental")?;
-    incremental.expect_keys(keys::INCREMENTAL);
-    if !has_pages {
-        let message = "an incremental walk needs pages";
-        incremental.report(
-            &incremental.span,
-            message,
-            "write `page = { style = \"link\", … }`",
-        );
-    }
-    let parameter = incremental.need_text("parameter", "parameter = \"min_id\"")?;
-    if !incremental.has("alias") {
-        incremental.missing("alias", "alias = \"id\"");
-    }
-    // Marks are made of the items' ids.
-    let item = section
-        .tables("selects")
-        .first()
-        .and_then(|select| select.text("as"));
-    let alias = types.alias_at(&incremental, "alias", &item?.value)?;
-    Some(SinceRule {
-        parameter: parameter.value,
-        alias: alias.name,
-        is_ended_by_short_page: incremental.boolean("short_page_ends").unwrap_or(false),
-    })
+/// A list is a value of JSON; nothing in JSON comes twice under one name.
+fn check_batch_style(section: &Section<'_, '_>, style: BatchStyle, sending: &Sending) {
+    let help = match (style, sending.is_json()) {
+        (BatchStyle::List, false) => "write `style = \"repeated\"`, or `body = \"json\"`",
+        (BatchStyle::Repeated | BatchStyle::Brackets, true) => "write `style = \"list\"`",
+        _ => return,
+    };
+    let message = "ids cannot be put so into what is sent";
+    section.report(&section.span_of("style"), message, help);
 }
 
 /// Budgets by their names: all, where none is named.

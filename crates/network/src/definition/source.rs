@@ -1,5 +1,6 @@
 //! The definition's text with the places of everything in it, and the problems found so far.
 
+use crate::body::Literal;
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
@@ -355,6 +356,26 @@ impl<'s, 't> Section<'s, 't> {
         Some(texts)
     }
 
+    /// A value of JSON: a text, a whole number, true or false, and lists and tables of them. The
+    /// texts in it are added to `texts`.
+    pub(super) fn literal(&self, key: &str, texts: &mut Vec<Placed<String>>) -> Option<Literal> {
+        let value = self.get(key)?;
+        let literal = literal_of(value, texts);
+        if literal.is_none() {
+            let expected = "a text, a whole number, true or false, or a list or a table of them";
+            self.wrong(key, value, expected, &format!("{key} = \"…\""));
+        }
+        literal
+    }
+
+    /// What stands at a key, whatever the spaces and the order in which it is written.
+    pub(super) fn written(&self, key: &str) -> String {
+        let literal = self
+            .get(key)
+            .map(|value| literal_of(value, &mut Vec::new()));
+        format!("{literal:?}")
+    }
+
     pub(super) fn table(&self, key: &str) -> Option<Self> {
         let value = self.get(key)?;
         if let DeValue::Table(table) = value.get_ref() {
@@ -462,6 +483,40 @@ fn kind_of(value: &DeValue<'_>) -> &'static str {
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
     }
+}
+
+fn literal_of(value: &Spanned<DeValue<'_>>, texts: &mut Vec<Placed<String>>) -> Option<Literal> {
+    Some(match value.get_ref() {
+        DeValue::String(text) => {
+            texts.push(Placed {
+                value: text.clone().into_owned(),
+                span: value.span(),
+            });
+            Literal::Text(text.clone().into_owned())
+        }
+        DeValue::Integer(number) => {
+            let number = i64::from_str_radix(number.as_str(), number.radix()).ok()?;
+            Literal::Plain(number.to_string())
+        }
+        DeValue::Boolean(sign) => Literal::Plain(sign.to_string()),
+        DeValue::Array(items) => {
+            let items = items.as_slice_spanned().iter();
+            Literal::List(
+                items
+                    .map(|item| literal_of(item, texts))
+                    .collect::<Option<_>>()?,
+            )
+        }
+        DeValue::Table(entries) => {
+            let mut table = Vec::new();
+            for (name, value) in entries {
+                let name = name.get_ref().clone().into_owned();
+                table.push((name, literal_of(value, texts)?));
+            }
+            Literal::Table(table)
+        }
+        DeValue::Float(_) | DeValue::Datetime(_) => return None,
+    })
 }
 
 fn integer_of(value: &DeValue<'_>) -> Option<u32> {

@@ -14,6 +14,7 @@ mod hostile;
 mod limit_status;
 mod mastodon;
 mod outlook;
+mod paging;
 mod problems;
 mod recordings;
 mod samples;

@@ -287,8 +287,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         "[queries.lookup]\n",
-        "[queries.lookup]\nmethod = \"POST\"\n",
-        "`method` cannot be `POST`",
+        "[queries.lookup]\nmethod = \"PUT\"\n",
+        "`method` cannot be `PUT`",
     ),
     (
         "[queries.lookup]\n",
