@@ -11,6 +11,7 @@
 pub mod auth;
 mod blocks;
 pub mod budget;
+mod charset;
 mod coverage;
 pub mod definition;
 mod expression;
@@ -29,6 +30,7 @@ mod scan;
 mod seed;
 mod shape;
 mod time;
+mod xml;
 
 pub use budget::{LimitReport, Word};
 pub use definition::{DefinitionErrors, Problem, known_keys};
@@ -42,3 +44,4 @@ pub use politeness::{Bearing, Gait, Politeness};
 pub use read::{Answer, Reading};
 pub use request::{Ask, RequestError, RequestPlan};
 pub use seed::SeedError;
+pub use xml::{XmlError, xml_to_json};

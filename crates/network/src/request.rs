@@ -1,6 +1,6 @@
 //! From a question to the request that asks it.
 
-use crate::network::{AuthNeed, BatchStyle, Network, Query, QueryCost};
+use crate::network::{AuthNeed, BatchStyle, Decode, Network, Query, QueryCost};
 use crate::page::{Page, TOKEN_BYTES_MAX, token_parameters};
 use crate::shape::CANONICAL;
 use kittiwake_model::{Cost, Identity, Name};
@@ -83,7 +83,7 @@ impl Network {
         Ok(RequestPlan {
             method: "GET",
             url,
-            headers: vec![("accept".to_owned(), "application/json".to_owned())],
+            headers: vec![("accept".to_owned(), accepted(query.decode).to_owned())],
             send_credential,
             target,
             cursor,
@@ -116,6 +116,22 @@ impl Network {
             items_max,
         };
         query.costs.iter().filter(applies).map(cost).collect()
+    }
+}
+
+/// What the `Accept` header asks for.
+const fn accepted(decode: Decode) -> &'static str {
+    match decode {
+        Decode::Json => "application/json",
+        Decode::Xml => {
+            "application/atom+xml, application/rss+xml, application/rdf+xml, \
+             application/xml;q=0.9, text/xml;q=0.9, */*;q=0.1"
+        }
+        Decode::Any => {
+            "application/atom+xml, application/rss+xml, application/rdf+xml, \
+             application/feed+json, application/json;q=0.9, application/xml;q=0.9, \
+             text/xml;q=0.9, */*;q=0.1"
+        }
     }
 }
 

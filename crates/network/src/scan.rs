@@ -4,7 +4,8 @@
 //! of an object in it needs no second check, and is several times as quick without one. Whatever
 //! the text, nothing here panics or runs past its end.
 
-/// The members of the object that a slice holds: key (still escaped) and value.
+/// The members of the object that a slice holds: key (as it is written, between its quotes) and
+/// value.
 pub(crate) struct Members<'t> {
     text: &'t str,
     place: usize,
@@ -25,19 +26,16 @@ impl<'t> Members<'t> {
             self.place += 1;
         }
     }
-}
 
-impl<'t> Iterator for Members<'t> {
-    type Item = (&'t str, &'t str);
-
-    fn next(&mut self) -> Option<Self::Item> {
+    /// The next member: its key with the quotes, and its value.
+    pub(crate) fn next_literal(&mut self) -> Option<(&'t str, &'t str)> {
         self.skip(b',');
         let rest = self.text.get(self.place..)?;
         if !rest.starts_with('"') {
             return None;
         }
         let key_length = string_length(rest);
-        let key = rest.get(1..key_length.checked_sub(1)?)?;
+        let key = rest.get(..key_length).filter(|key| key.len() > 1)?;
         self.place += key_length;
         self.skip(b':');
         let rest = self.text.get(self.place..)?;
@@ -47,6 +45,44 @@ impl<'t> Iterator for Members<'t> {
         }
         self.place += value_length;
         Some((key, &rest[..value_length]))
+    }
+}
+
+impl<'t> Iterator for Members<'t> {
+    type Item = (&'t str, &'t str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (literal, value) = self.next_literal()?;
+        Some((literal.get(1..literal.len() - 1)?, value))
+    }
+}
+
+/// The items of the list that a slice holds.
+pub(crate) struct Elements<'t> {
+    text: &'t str,
+    place: usize,
+}
+
+impl<'t> Elements<'t> {
+    pub(crate) fn of(text: &'t str) -> Self {
+        Self { text, place: 1 }
+    }
+}
+
+impl<'t> Iterator for Elements<'t> {
+    type Item = &'t str;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.text.get(self.place..)?;
+        let between = |byte: &u8| matches!(byte, b',' | b' ' | b'\n' | b'\r' | b'\t');
+        let skipped = rest.bytes().take_while(between).count();
+        let rest = &rest[skipped..];
+        let length = value_length(rest);
+        if length == 0 {
+            return None;
+        }
+        self.place += skipped + length;
+        Some(&rest[..length])
     }
 }
 
@@ -165,8 +201,26 @@ mod tests {
         }
 
         #[test]
+        fn items_are_those_that_the_json_library_finds(
+            items in prop::collection::vec(json(), 0..5),
+            is_pretty in any::<bool>(),
+        ) {
+            let text = if is_pretty {
+                serde_json::to_string_pretty(&items).unwrap()
+            } else {
+                serde_json::to_string(&items).unwrap()
+            };
+            let found: Vec<Value> = Elements::of(&text)
+                .map(|item| serde_json::from_str(item).unwrap())
+                .collect();
+            prop_assert_eq!(found, items);
+        }
+
+        #[test]
         fn any_text_is_survived(text in "[{}\\[\\]\":,\\\\ a1é]{0,40}") {
             let _ = members(&text);
+            // Every item takes a byte at least, so that there is an end.
+            assert!(Elements::of(&text).count() <= text.len());
         }
     }
 }

@@ -95,7 +95,17 @@ pub(super) const SHAPE: &[&str] = &[
 ];
 pub(super) const ALIAS: &[&str] = &["path", "scope", "movable", "qualify"];
 pub(super) const FIELD: &[&str] = &[
-    "path", "kind", "format", "qualify", "type", "shape", "alias", "link", "at",
+    "path",
+    "kind",
+    "format",
+    "epoch_ms",
+    "shift_bits",
+    "qualify",
+    "type",
+    "shape",
+    "alias",
+    "link",
+    "at",
 ];
 pub(super) const LINK: &[&str] = &["path", "type", "shape", "alias", "table", "at"];
 pub(super) const IGNORED: &[&str] = &["path", "reason"];
@@ -104,6 +114,7 @@ pub(super) const QUERY: &[&str] = &[
     "subject",
     "method",
     "path",
+    "decode",
     "parameters",
     "batch",
     "page",
@@ -121,7 +132,7 @@ pub(super) const QUERY: &[&str] = &[
 pub(super) const BATCH: &[&str] = &["parameter", "style", "alias", "max"];
 pub(super) const PAGE: &[&str] = &["style", "size_parameter", "size", "order", "durable"];
 pub(super) const INCREMENTAL: &[&str] = &["parameter", "alias", "short_page_ends"];
-pub(super) const SELECT: &[&str] = &["at", "as", "shape", "is_subject", "link"];
+pub(super) const SELECT: &[&str] = &["at", "as", "shape", "alias", "is_subject", "link"];
 pub(super) const SELECT_LINK: &[&str] = &["kind", "from", "to", "table"];
 pub(super) const ROBOT: &[&str] = &[
     "name",
