@@ -4,7 +4,7 @@
 //! value (a lone surrogate, a number beyond all bounds) spoils itself and nothing else. Every
 //! function here expects a complete, well-formed JSON value without space around it.
 
-use crate::scan::string_length;
+use crate::scan::measure_string;
 
 /// Containers within containers that are kept; deeper values are dropped.
 pub(crate) const DEPTH_MAX: usize = 96;
@@ -116,10 +116,12 @@ pub(crate) fn compact(raw: &str, mended: &mut u32) -> Option<String> {
     while let Some(byte) = raw.as_bytes().get(place) {
         match byte {
             b'"' => {
-                let end = place + string_length(&raw[place..]);
-                if raw[place..end].contains("\\u") {
+                let (length, is_escaped) = measure_string(&raw[place..]);
+                let end = place + length;
+                let literal = &raw[place..end];
+                if is_escaped && literal.contains("\\u") {
                     out.push_str(&raw[start..place]);
-                    compact_string(&raw[place..end], &mut out, mended);
+                    compact_string(literal, &mut out, mended);
                     start = end;
                 }
                 place = end;

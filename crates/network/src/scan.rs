@@ -30,12 +30,24 @@ impl<'t> Members<'t> {
     /// The next member: its key with the quotes, and its value.
     pub(crate) fn next_literal(&mut self) -> Option<(&'t str, &'t str)> {
         self.skip(b',');
+        let start = self.place;
+        let (key, value) = self.next()?;
+        let literal = self.text.get(start..start + key.len() + 2)?;
+        Some((literal, value))
+    }
+}
+
+impl<'t> Iterator for Members<'t> {
+    type Item = (&'t str, &'t str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.skip(b',');
         let rest = self.text.get(self.place..)?;
         if !rest.starts_with('"') {
             return None;
         }
         let key_length = string_length(rest);
-        let key = rest.get(..key_length).filter(|key| key.len() > 1)?;
+        let key = rest.get(1..key_length.checked_sub(1)?)?;
         self.place += key_length;
         self.skip(b':');
         let rest = self.text.get(self.place..)?;
@@ -45,15 +57,6 @@ impl<'t> Members<'t> {
         }
         self.place += value_length;
         Some((key, &rest[..value_length]))
-    }
-}
-
-impl<'t> Iterator for Members<'t> {
-    type Item = (&'t str, &'t str);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (literal, value) = self.next_literal()?;
-        Some((literal.get(1..literal.len() - 1)?, value))
     }
 }
 
@@ -88,17 +91,27 @@ impl<'t> Iterator for Elements<'t> {
 
 /// The length of the string literal at the start of `text`, with its quotes.
 pub(crate) fn string_length(text: &str) -> usize {
+    measure_string(text).0
+}
+
+/// The same, and whether anything in it is escaped.
+#[inline]
+pub(crate) fn measure_string(text: &str) -> (usize, bool) {
     let bytes = text.as_bytes();
     let mut place = 1;
+    let mut is_escaped = false;
     // Most strings are short: a plain loop beats the search functions of the library.
     while let Some(byte) = bytes.get(place) {
         match byte {
-            b'"' => return place + 1,
-            b'\\' => place += 2,
+            b'"' => return (place + 1, is_escaped),
+            b'\\' => {
+                is_escaped = true;
+                place += 2;
+            }
             _ => place += 1,
         }
     }
-    text.len()
+    (text.len(), is_escaped)
 }
 
 /// The length of the value at the start of `text`.

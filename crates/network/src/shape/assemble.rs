@@ -341,7 +341,7 @@ impl<'n, 'de> Reader<'n, 'de> {
     }
 
     fn value(&mut self, kind: &FieldKind, raw: &str) -> Option<Value> {
-        let plain = unquoted(raw, self.notation);
+        let notation = self.notation;
         let mended = &mut self.mended;
         match kind {
             FieldKind::Text { is_qualified } => {
@@ -358,9 +358,9 @@ impl<'n, 'de> Reader<'n, 'de> {
                 *mended += u32::from(clamped);
                 Some(Value::Time { at_us, clamped })
             }
-            FieldKind::Int => json::integer(plain).map(Value::Int),
-            FieldKind::Float => json::float(plain).map(Value::Float),
-            FieldKind::Bool => json::boolean(plain).map(Value::Bool),
+            FieldKind::Int => json::integer(unquoted(raw, notation)).map(Value::Int),
+            FieldKind::Float => json::float(unquoted(raw, notation)).map(Value::Float),
+            FieldKind::Bool => json::boolean(unquoted(raw, notation)).map(Value::Bool),
             FieldKind::Json => json::compact(raw, mended).map(Value::Json),
             FieldKind::Reference(_) => None,
         }
