@@ -98,7 +98,7 @@ impl Network {
             return Reading::of(outcome, reason);
         }
         let mut mended = 0;
-        let (text, notation) = match decode(answer, answer.body, &mut mended) {
+        let (text, notation) = match decode(answer, answer.query.decode, answer.body, &mut mended) {
             Ok(decoded) => decoded,
             Err((outcome, reason)) => return Reading::of(outcome, reason),
         };
@@ -203,7 +203,12 @@ impl ErrorRule {
             return true;
         };
         let body = &answer.body[..answer.body.len().min(BODY_BYTES_MAX)];
-        let Ok((text, _)) = decode(answer, body, &mut 0) else {
+        let decode_as = match answer.query.decode {
+            Decode::Json => Decode::Json,
+            // Errors come from other parts of a server than feeds do.
+            Decode::Xml | Decode::Any => Decode::Any,
+        };
+        let Ok((text, _)) = decode(answer, decode_as, body, &mut 0) else {
             return false;
         };
         matches!(matcher.run(text.trim(), answer.host), Ok(Some(result)) if !json::is_falsy(&result))
@@ -213,6 +218,7 @@ impl ErrorRule {
 /// The body as JSON, whatever its charset, and in what it was written.
 fn decode<'b>(
     answer: &Answer<'_>,
+    decode: Decode,
     body: &'b [u8],
     mended: &mut u32,
 ) -> Result<(Cow<'b, str>, Notation), (OutcomeCode, String)> {
@@ -223,7 +229,7 @@ fn decode<'b>(
         None => return malformed("empty body"),
         Some(first) => first == b'<',
     };
-    match (answer.query.decode, is_xml) {
+    match (decode, is_xml) {
         (Decode::Json, true) => return malformed("html instead of json"),
         (Decode::Xml, false) => return malformed("no xml"),
         (Decode::Json | Decode::Any, false) => return Ok((text, Notation::Json)),
@@ -240,10 +246,13 @@ fn decode<'b>(
 }
 
 /// Whether null stands in place of the object that would hold everything. Where a whole list or map
-/// was asked for, or the subject itself, that is told from what is found.
+/// was asked for, or the subject itself, that is told from what is found; and a later page says
+/// nothing of the subject.
 fn is_nobody(answer: &Answer<'_>, text: &str) -> bool {
     let mut selects = answer.query.selects.iter();
-    json::is_null(text.trim()) && selects.all(|select| !select.is_top && !select.is_subject)
+    json::is_null(text.trim())
+        && answer.page == Page::First
+        && selects.all(|select| !select.is_top && !select.is_subject)
 }
 
 const NO_LIST: &str = "no list where one is expected";

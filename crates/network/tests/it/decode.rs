@@ -298,6 +298,13 @@ fn errors_are_matched_in_xml_and_in_other_charsets_too() {
     let mut sent = Sent::new("rss", b"<error><code>17</code></error>");
     sent.status = 400;
     assert_eq!(sent.read().outcome, OutcomeCode::Protected);
+    // The same in the notation that was not asked for, and pages that are neither.
+    sent.body = b"{\"error\":{\"code\":\"17\"}}";
+    assert_eq!(sent.read().outcome, OutcomeCode::Protected);
+    for page in ["<html>17", "17", "", "<error><code>17"] {
+        sent.body = page.as_bytes();
+        assert_eq!(sent.read().outcome, OutcomeCode::BadRequest, "{page}");
+    }
     let mut sent = Sent::new("user", b"{\"error\":\"sch\xF6n\"}");
     sent.status = 400;
     sent.content_type = Some("application/json;charset=latin1");
