@@ -4,7 +4,7 @@
 //! value (a lone surrogate, a number beyond all bounds) spoils itself and nothing else. Every
 //! function here expects a complete, well-formed JSON value without space around it.
 
-use crate::scan::string_length;
+use crate::scan::measure_string;
 
 /// Containers within containers that are kept; deeper values are dropped.
 pub(crate) const DEPTH_MAX: usize = 96;
@@ -60,18 +60,43 @@ pub(crate) fn is_number(raw: &str) -> bool {
     raw.starts_with(|first: char| first == '-' || first.is_ascii_digit())
 }
 
+/// A whole number, exactly; `None` when it is none, or larger than 64 bits hold.
 pub(crate) fn integer(raw: &str) -> Option<i64> {
-    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     if !is_number(raw) {
         return None;
     }
-    if let Ok(number) = raw.parse() {
-        return Some(number);
+    raw.parse().ok().or_else(|| scaled_integer(raw))
+}
+
+/// 1.0 and 2e3 are integers as well. They are moved about as text: a float would round them.
+fn scaled_integer(raw: &str) -> Option<i64> {
+    const DIGITS_MAX: i64 = 19;
+    let (sign, number) = match raw.strip_prefix('-') {
+        Some(number) => ("-", number),
+        None => ("", raw),
+    };
+    let (mantissa, exponent) = match number.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (number, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !is_digits(whole) || !is_digits(fraction) {
+        return None;
     }
-    // 1.0 and 2e3 are integers as well, as long as a float holds them exactly.
-    let number = float(raw)?;
-    let is_whole = number.fract() == 0.0 && number.abs() <= EXACT_MAX;
-    (is_whole && raw.contains(['.', 'e', 'E'])).then_some(number as i64)
+    let all = format!("{whole}{fraction}");
+    let digits = all.trim_end_matches('0');
+    let zeros = i64::from(exponent) - fraction.len() as i64 + (all.len() - digits.len()) as i64;
+    let digits = digits.trim_start_matches('0');
+    if digits.is_empty() {
+        return Some(0);
+    }
+    if zeros < 0 || digits.len() as i64 + zeros > DIGITS_MAX {
+        return None;
+    }
+    format!("{sign}{digits}{}", "0".repeat(zeros as usize))
+        .parse()
+        .ok()
 }
 
 pub(crate) fn float(raw: &str) -> Option<f64> {
@@ -91,10 +116,12 @@ pub(crate) fn compact(raw: &str, mended: &mut u32) -> Option<String> {
     while let Some(byte) = raw.as_bytes().get(place) {
         match byte {
             b'"' => {
-                let end = place + string_length(&raw[place..]);
-                if raw[place..end].contains("\\u") {
+                let (length, is_escaped) = measure_string(&raw[place..]);
+                let end = place + length;
+                let literal = &raw[place..end];
+                if is_escaped && literal.contains("\\u") {
                     out.push_str(&raw[start..place]);
-                    compact_string(&raw[place..end], &mut out, mended);
+                    compact_string(literal, &mut out, mended);
                     start = end;
                 }
                 place = end;
@@ -247,6 +274,19 @@ mod tests {
         assert_eq!(integer("9223372036854775807"), Some(i64::MAX));
         assert_eq!(integer("9223372036854775808"), None);
         assert_eq!(integer("1.0"), Some(1));
+        assert_eq!(integer("9007199254740993.0"), Some(9_007_199_254_740_993));
+        assert_eq!(integer("-9.223372036854775808e18"), Some(i64::MIN));
+        assert_eq!(integer("9.223372036854775808e18"), None);
+        assert_eq!(integer("1.5e1"), Some(15));
+        assert_eq!(integer("1200e-2"), Some(12));
+        assert_eq!(integer("-0.0"), Some(0));
+        assert_eq!(integer("0e999999999"), Some(0));
+        assert_eq!(integer("4503599627370496.5"), None);
+        assert_eq!(integer("9007199254740991.4"), None);
+        assert_eq!(integer("1e99999999999"), None);
+        for text in ["-", "-.", "1_000", "0x10", "0.x", "1e", "-.0", "12 gulls"] {
+            assert_eq!(integer(text), None, "{text}");
+        }
         assert_eq!(integer("1.5"), None);
         assert_eq!(integer("1e400"), None);
         assert_eq!(integer("\"12\""), None);

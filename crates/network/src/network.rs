@@ -11,7 +11,7 @@ use crate::page::{PageRule, SinceRule, TimeRule};
 use crate::path::Path;
 use crate::politeness::Politeness;
 use crate::seed::SeedRule;
-use crate::shape::{Node, ReadPath, Shape, ShapeId};
+use crate::shape::{AliasReference, Items, Node, ReadPath, Shape, ShapeId};
 use kittiwake_model::{
     BudgetRule, Cost, Identity, LinkTable, List, Name, OutcomeCode, Role, Table, Unit,
 };
@@ -92,6 +92,7 @@ pub struct Query {
     /// The permission that a credential needs, in the network's word.
     pub scope: Option<String>,
     pub(crate) whom: Whom,
+    pub(crate) decode: Decode,
     pub(crate) path: String,
     pub(crate) sending: Sending,
     pub(crate) parameters: Vec<(String, Literal)>,
@@ -112,6 +113,15 @@ pub struct Query {
     /// The paths that selects read, and those that are left out on purpose.
     pub(crate) read: Vec<ReadPath>,
     pub(crate) ignored: Vec<Path>,
+}
+
+/// In what the answers to a query are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decode {
+    Json,
+    Xml,
+    /// As the first character says.
+    Any,
 }
 
 /// Whether a credential is sent.
@@ -152,8 +162,12 @@ pub(crate) struct Select {
     pub(crate) slot: u32,
     /// Whether it stands at the top of the answer.
     pub(crate) is_top: bool,
-    pub(crate) is_each: bool,
+    pub(crate) items: Items,
+    /// The slot of what an XML list stands in: if that is there, a list that is not is empty.
+    pub(crate) parent_slot: Option<u32>,
     pub(crate) shape: ShapeId,
+    /// The alias that a bare id is.
+    pub(crate) alias: Option<AliasReference>,
     pub(crate) is_subject: bool,
     pub(crate) link: Option<SelectLink>,
 }

@@ -3,6 +3,7 @@
 
 use crate::network::{Network, Query, QueryCost};
 use crate::page::PageStyle;
+use crate::shape::Items;
 use kittiwake_model::{Cost, LinkTable, List, Table};
 
 /// Which column of a subject tells how long a list of it is.
@@ -54,7 +55,10 @@ impl Network {
             None => {}
         }
         let subject = self.table_of(&query.kind)?;
-        let mut items = query.selects.iter().filter(|select| select.is_each);
+        let mut items = query
+            .selects
+            .iter()
+            .filter(|select| select.items != Items::One);
         let select = items.next()?;
         let item = self.shapes.get(select.shape)?.table;
         match (&select.link, subject, item) {

@@ -13,6 +13,7 @@ use crate::json;
 use crate::network::Query;
 use crate::read::{Answer, Found, Reading};
 use crate::request::id_named;
+use crate::shape::Items;
 use kittiwake_model::{Identity, Object, OutcomeCode, Value, WorldTime};
 use rule::Seen;
 use sha2::{Digest, Sha256};
@@ -184,7 +185,10 @@ pub(crate) fn take_page(answer: &Answer<'_>, text: &str, found: &[Found], readin
     let Some(rule) = &query.page else {
         return;
     };
-    let list = query.selects.iter().position(|select| select.is_each);
+    let list = query
+        .selects
+        .iter()
+        .position(|select| select.items != Items::One);
     let list = found.iter().find(|one| Some(one.select) == list);
     let listed: Vec<&Object> = list
         .into_iter()

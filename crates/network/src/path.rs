@@ -1,4 +1,4 @@
-//! Plain paths: `.a.b`, `.a // .b.c`, `.list[]`.
+//! Plain paths: `.a.b`, `.a // .b.c`, `.list[]`, `.map{}`.
 //!
 //! A plain path is read straight from the answer's bytes. Whatever is more than a plain path is
 //! an expression.
@@ -6,12 +6,57 @@
 /// A way into a document by the keys of nested objects; the empty path is the document itself.
 pub(crate) type Keys = Vec<String>;
 
-/// One plain path, perhaps to every item of a list.
+/// The key under which an item of a map stands, where a plain path may be.
+const KEY_WORD: &str = "$key";
+
+/// One plain path, perhaps to every item of a list or of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Path {
     pub(crate) keys: Keys,
-    /// Whether it ends in `[]`: every item of the list that stands there.
+    /// Whether it ends in `[]` or `{}`: every item of what stands there.
     pub(crate) each: bool,
+    /// Whether it ends in `{}`: the items are the values of a map.
+    pub(crate) is_map: bool,
+}
+
+impl Path {
+    pub(crate) fn to_value(keys: Keys) -> Self {
+        Self {
+            keys,
+            each: false,
+            is_map: false,
+        }
+    }
+}
+
+/// Plain paths with `//` between them, and perhaps `$key` at the end: every item of a map has a
+/// key, so that nothing can follow it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Chain {
+    pub(crate) paths: Vec<Path>,
+    pub(crate) ends_in_key: bool,
+}
+
+/// Reads `.a.b // .c // $key`; `None` when the text is more than that.
+pub(crate) fn parse_chain(text: &str) -> Option<Chain> {
+    let text = text.trim();
+    let Some(before) = text.strip_suffix(KEY_WORD) else {
+        let paths = parse_alternatives(text)?;
+        return Some(Chain {
+            paths,
+            ends_in_key: false,
+        });
+    };
+    let before = before.trim_end();
+    let paths = if before.is_empty() {
+        Vec::new()
+    } else {
+        parse_alternatives(before.strip_suffix("//")?)?
+    };
+    Some(Chain {
+        paths,
+        ends_in_key: true,
+    })
 }
 
 /// Reads `.a.b // .c`; `None` when the text is more than plain paths.
@@ -28,7 +73,7 @@ pub(crate) fn parse_path(text: &str) -> Option<Path> {
     if let Some(key) = take_word(&mut rest) {
         keys.push(key);
     }
-    while !rest.is_empty() && rest != "[]" {
+    while !matches!(rest, "" | "[]" | "{}") {
         if let Some(after) = rest.strip_prefix("[\"") {
             let (key, after) = after.split_once("\"]")?;
             if key.contains('\\') {
@@ -43,7 +88,8 @@ pub(crate) fn parse_path(text: &str) -> Option<Path> {
     }
     Some(Path {
         keys,
-        each: rest == "[]",
+        each: !rest.is_empty(),
+        is_map: rest == "{}",
     })
 }
 
@@ -102,9 +148,31 @@ mod tests {
     }
 
     #[test]
+    fn a_map_and_its_keys_are_recognised() {
+        let map = parse_path(".a.b{}").unwrap();
+        assert_eq!((map.keys.len(), map.each, map.is_map), (2, true, true));
+        assert!(parse_path(".{}").unwrap().is_map);
+        assert!(!parse_path(".[]").unwrap().is_map);
+        for (text, count, ends_in_key) in [
+            ("$key", 0, true),
+            (".id // $key", 1, true),
+            (" .a.b//.c//$key ", 2, true),
+            (".id", 1, false),
+            (".id // .key", 2, false),
+        ] {
+            let chain = parse_chain(text).unwrap();
+            assert_eq!((chain.paths.len(), chain.ends_in_key), (count, ends_in_key));
+        }
+        for text in [".id $key", ".$key", "$key // .id", "//$key", "$keys"] {
+            assert_eq!(parse_chain(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn everything_else_is_left_to_expressions() {
         for text in [
-            "", "a", "..", ".a.", ".[0]", ".a | .b", ".a[].b", ".1", ".a // 3", ".a+.b",
+            "", "a", "..", ".a.", ".[0]", ".a | .b", ".a[].b", ".1", ".a // 3", ".a+.b", ".a{}.b",
+            ".a{}[]", ".{", "$key",
         ] {
             assert_eq!(parse_alternatives(text), None, "{text}");
         }

@@ -1,10 +1,11 @@
 //! From an answer's bytes to what they mean.
 
-use crate::json;
-use crate::network::{ErrorRule, Network, Query, Select};
+use crate::network::{Decode, ErrorRule, Network, Query, Select};
 use crate::page::{self, Page};
 use crate::relate;
-use crate::shape::{Element, Reader, Slots, fill};
+use crate::shape::{Element, Items, Notation, Reader, Slots, fill, items_of};
+use crate::xml::{self, XmlError};
+use crate::{charset, json};
 use kittiwake_model::{Identity, Key, Link, Object, OutcomeCode, WorldTime};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -101,8 +102,14 @@ impl Network {
             return Reading::of(outcome, reason);
         }
         let mut mended = 0;
-        let text = decode(answer.body, &mut mended);
-        let (reader, found) = match self.read_body(answer, &text) {
+        let (text, notation) = match decode(answer, answer.query.decode, answer.body, &mut mended) {
+            Ok(decoded) => decoded,
+            Err((outcome, reason)) => return Reading::of(outcome, reason),
+        };
+        if is_nobody(answer, &text) {
+            return Reading::of(OutcomeCode::NotFound, "null instead of an object");
+        }
+        let (reader, found) = match self.read_body(answer, &text, notation) {
             Ok(read) => read,
             Err(reason) => return Reading::of(OutcomeCode::Malformed, reason),
         };
@@ -151,27 +158,25 @@ impl Network {
         &'n self,
         answer: &Answer<'n>,
         text: &'de str,
+        notation: Notation,
     ) -> Result<(Reader<'n, 'de>, Vec<Found>), String> {
-        match text.trim_start().as_bytes().first() {
-            None => return Err("empty body".to_owned()),
-            Some(b'<') => return Err("html instead of json".to_owned()),
-            Some(_) => {}
-        }
         let subject = answer.subjects.first().map(|(_, identity)| *identity);
-        let reader = || Reader::new(&self.name, &self.shapes, answer.host, subject);
+        let reader = || Reader::new(&self.name, &self.shapes, answer.host, subject, notation);
         if let [select] = answer.query.selects.as_slice()
             && select.is_top
         {
             let mut straight = reader();
-            if let Ok(found) = read_top(&mut straight, select, text, false) {
+            if select.is_straight()
+                && let Ok(found) = read_top(&mut straight, select, text)
+            {
                 return Ok((straight, vec![found?]));
             }
-            // Either it is no JSON, or something in it cannot be represented: read item by item.
+            // Either it is no JSON, or something in it cannot be represented: read item by item,
+            // so that a fault in one stays in it.
             let whole = well_formed(text)?;
             let mut careful = reader();
-            let found =
-                read_top(&mut careful, select, whole, true).map_err(|error| describe(&error))?;
-            return Ok((careful, vec![found?]));
+            let objects = read_slices(&mut careful, select, whole)?;
+            return Ok((careful, vec![Found { select: 0, objects }]));
         }
         let whole = well_formed(text)?;
         let mut careful = reader();
@@ -201,28 +206,69 @@ impl ErrorRule {
         let Some(matcher) = &self.matcher else {
             return true;
         };
-        let Some(text) = answer
-            .body
-            .get(..answer.body.len().min(BODY_BYTES_MAX))
-            .and_then(|body| std::str::from_utf8(body).ok())
-        else {
+        let body = &answer.body[..answer.body.len().min(BODY_BYTES_MAX)];
+        let decode_as = match answer.query.decode {
+            Decode::Json => Decode::Json,
+            // Errors come from other parts of a server than feeds do.
+            Decode::Xml | Decode::Any => Decode::Any,
+        };
+        let Ok((text, _)) = decode(answer, decode_as, body, &mut 0) else {
             return false;
         };
         matches!(matcher.run(text.trim(), answer.host), Ok(Some(result)) if !json::is_falsy(&result))
     }
 }
 
-/// The body as text; what is no UTF-8 becomes U+FFFD and is counted.
-fn decode<'b>(body: &'b [u8], mended: &mut u32) -> Cow<'b, str> {
-    // A byte order mark is no part of the text.
-    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
-    if let Ok(text) = std::str::from_utf8(body) {
-        return Cow::Borrowed(text);
+/// The body as JSON, whatever its charset, and in what it was written.
+fn decode<'b>(
+    answer: &Answer<'_>,
+    decode: Decode,
+    body: &'b [u8],
+    mended: &mut u32,
+) -> Result<(Cow<'b, str>, Notation), (OutcomeCode, String)> {
+    let malformed = |reason: &str| Err((OutcomeCode::Malformed, reason.to_owned()));
+    let content_type = (answer.header)("content-type");
+    let text = charset::decode(body, content_type.as_deref(), mended);
+    let is_xml = match text.trim_start().bytes().next() {
+        None => return malformed("empty body"),
+        Some(first) => first == b'<',
+    };
+    match (decode, is_xml) {
+        (Decode::Json, true) => return malformed("html instead of json"),
+        (Decode::Xml, false) => return malformed("no xml"),
+        (Decode::Json | Decode::Any, false) => return Ok((text, Notation::Json)),
+        (Decode::Xml | Decode::Any, true) => {}
     }
-    let chunks = body.utf8_chunks();
-    let broken = chunks.filter(|chunk| !chunk.invalid().is_empty());
-    *mended += broken.count() as u32;
-    String::from_utf8_lossy(body)
+    match xml::convert(&text) {
+        Ok(converted) => {
+            *mended = mended.saturating_add(converted.mended);
+            Ok((Cow::Owned(converted.json), Notation::Xml))
+        }
+        Err(XmlError::Malformed(reason)) => Err((OutcomeCode::Malformed, reason)),
+        Err(XmlError::TooLarge(reason)) => Err((OutcomeCode::TooMuchData, reason.to_owned())),
+    }
+}
+
+/// Whether null stands in place of the object that would hold everything. Where a whole list or map
+/// was asked for, or the subject itself, that is told from what is found; and a later page says
+/// nothing of the subject.
+fn is_nobody(answer: &Answer<'_>, text: &str) -> bool {
+    let mut selects = answer.query.selects.iter();
+    json::is_null(text.trim())
+        && answer.page == Page::First
+        && selects.all(|select| !select.is_top && !select.is_subject)
+}
+
+const NO_LIST: &str = "no list where one is expected";
+const NO_MAP: &str = "no map where one is expected";
+const NO_OBJECT: &str = "no object that can be named";
+
+impl Select {
+    /// Whether its objects can be read without being cut out first: neither keys nor bare ids have
+    /// to be kept.
+    fn is_straight(&self) -> bool {
+        self.items != Items::Map && self.alias.is_none()
+    }
 }
 
 fn well_formed(text: &str) -> Result<&str, String> {
@@ -243,18 +289,13 @@ fn read_top<'de>(
     reader: &mut Reader<'_, 'de>,
     select: &Select,
     text: &'de str,
-    by_slice: bool,
 ) -> Result<Result<Found, String>, serde_json::Error> {
     let mut input = serde_json::Deserializer::from_str(text);
-    let found = if select.is_each {
-        let seed = List {
-            reader,
-            select,
-            by_slice,
-        };
+    let found = if select.items == Items::List {
+        let seed = List { reader, select };
         match seed.deserialize(&mut input)? {
             Some(objects) => Ok(Found { select: 0, objects }),
-            None => Err("no list where one is expected".to_owned()),
+            None => Err(NO_LIST.to_owned()),
         }
     } else if json::is_null(text.trim()) {
         return Ok(Ok(Found {
@@ -265,18 +306,44 @@ fn read_top<'de>(
         let seed = Element {
             reader,
             shape: select.shape,
-            by_slice,
         };
         match seed.deserialize(&mut input)? {
             Some(place) => Ok(Found {
                 select: 0,
                 objects: vec![place],
             }),
-            None => Err("no object that can be named".to_owned()),
+            None => Err(NO_OBJECT.to_owned()),
         }
     };
     input.end()?;
     Ok(found)
+}
+
+/// Reads one select from a value that is known to be well formed, item by item; the error is a
+/// value of another kind.
+fn read_slices<'de>(
+    reader: &mut Reader<'_, 'de>,
+    select: &Select,
+    raw: &'de str,
+) -> Result<Vec<u32>, String> {
+    if json::is_null(raw) && select.items == Items::One {
+        return Ok(Vec::new());
+    }
+    let Some(items) = items_of(select.items, reader.notation, raw) else {
+        let reason = match select.items {
+            Items::Map => NO_MAP,
+            Items::One | Items::List => NO_LIST,
+        };
+        return Err(reason.to_owned());
+    };
+    let alias = select.alias.as_ref();
+    let objects: Vec<u32> = items
+        .filter_map(|(key, item)| reader.read_item(select.shape, alias, key, item))
+        .collect();
+    if objects.is_empty() && select.items == Items::One {
+        return Err(NO_OBJECT.to_owned());
+    }
+    Ok(objects)
 }
 
 /// Reads several selects, or selects deeper in the answer.
@@ -287,16 +354,24 @@ fn read_places<'de>(
 ) -> Result<Vec<Found>, String> {
     let mut slots: Slots<'de> = vec![None; query.slots];
     fill(&query.tree, whole, &mut slots, &mut reader.mended);
+    let is_there = |slot: u32| slots[slot as usize].is_some();
+    let is_expected = |select: &Select| {
+        // In XML an empty list is not written at all.
+        let parent = select
+            .parent_slot
+            .filter(|_| reader.notation == Notation::Xml);
+        is_there(select.slot) || parent.is_some_and(is_there)
+    };
     // Some networks leave a list out that has nothing in it.
-    if slots.iter().all(Option::is_none) && !page::is_bare_page(query, whole) {
+    if !query.selects.iter().any(is_expected) && !page::is_bare_page(query, whole) {
         return Err("nothing stands where the definition looks".to_owned());
     }
     let mut all = Vec::new();
     for (place, select) in query.selects.iter().enumerate() {
         let mut objects = Vec::new();
         if let Some(raw) = slots[select.slot as usize].filter(|raw| !json::is_null(raw)) {
-            match read_top(reader, select, raw, true).map_err(|error| describe(&error))? {
-                Ok(read) => objects = read.objects,
+            match read_slices(reader, select, raw) {
+                Ok(read) => objects = read,
                 // Without what was asked for there is no answer; anything else is extra.
                 Err(reason) if select.is_subject => return Err(reason),
                 Err(_) => reader.mended += 1,
@@ -314,7 +389,6 @@ fn read_places<'de>(
 struct List<'a, 'n, 'de> {
     reader: &'a mut Reader<'n, 'de>,
     select: &'a Select,
-    by_slice: bool,
 }
 
 impl<'de> DeserializeSeed<'de> for List<'_, '_, 'de> {
@@ -338,7 +412,6 @@ impl<'de> Visitor<'de> for List<'_, '_, 'de> {
             let element = Element {
                 reader: &mut *self.reader,
                 shape: self.select.shape,
-                by_slice: self.by_slice,
             };
             match items.next_element_seed(element)? {
                 Some(place) => places.extend(place),
@@ -381,7 +454,10 @@ impl<'de> Visitor<'de> for List<'_, '_, 'de> {
 fn finish(answer: &Answer<'_>, text: &str, found: &[Found], reading: &mut Reading) {
     let query = answer.query;
     reading.items = found.iter().map(|one| one.objects.len() as u32).sum();
-    let is_list = query.selects.iter().any(|select| select.is_each);
+    let is_list = query
+        .selects
+        .iter()
+        .any(|select| select.items != Items::One);
     if reading.items == 0
         && reading.mended == 0
         && answer.page == Page::First

@@ -1,7 +1,7 @@
 //! From a question to the request that asks it.
 
 use crate::body::{Carried, FORM};
-use crate::network::{AuthNeed, BatchStyle, Network, Query, QueryCost};
+use crate::network::{AuthNeed, BatchStyle, Decode, Network, Query, QueryCost};
 use crate::page::{Page, PageStyle, asked_with};
 use crate::shape::CANONICAL;
 use kittiwake_model::{Cost, Identity, Name};
@@ -103,7 +103,7 @@ impl Network {
             None => url.path().to_owned(),
         };
         let costs = self.charged(ask, send_credential, &parameters);
-        let mut headers = vec![("accept".to_owned(), "application/json".to_owned())];
+        let mut headers = vec![("accept".to_owned(), accepted(query.decode).to_owned())];
         headers.extend(
             body.as_ref()
                 .map(|(kind, _)| ("content-type".to_owned(), (*kind).to_owned())),
@@ -145,6 +145,22 @@ impl Network {
             items_max,
         };
         query.costs.iter().filter(applies).map(cost).collect()
+    }
+}
+
+/// What the `Accept` header asks for.
+const fn accepted(decode: Decode) -> &'static str {
+    match decode {
+        Decode::Json => "application/json",
+        Decode::Xml => {
+            "application/atom+xml, application/rss+xml, application/rdf+xml, \
+             application/xml;q=0.9, text/xml;q=0.9, */*;q=0.1"
+        }
+        Decode::Any => {
+            "application/atom+xml, application/rss+xml, application/rdf+xml, \
+             application/feed+json, application/json;q=0.9, application/xml;q=0.9, \
+             text/xml;q=0.9, */*;q=0.1"
+        }
     }
 }
 

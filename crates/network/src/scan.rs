@@ -4,7 +4,8 @@
 //! of an object in it needs no second check, and is several times as quick without one. Whatever
 //! the text, nothing here panics or runs past its end.
 
-/// The members of the object that a slice holds: key (still escaped) and value.
+/// The members of the object that a slice holds: key (as it is written, between its quotes) and
+/// value.
 pub(crate) struct Members<'t> {
     text: &'t str,
     place: usize,
@@ -24,6 +25,15 @@ impl<'t> Members<'t> {
             }
             self.place += 1;
         }
+    }
+
+    /// The next member: its key with the quotes, and its value.
+    pub(crate) fn next_literal(&mut self) -> Option<(&'t str, &'t str)> {
+        self.skip(b',');
+        let start = self.place;
+        let (key, value) = self.next()?;
+        let literal = self.text.get(start..start + key.len() + 2)?;
+        Some((literal, value))
     }
 }
 
@@ -50,19 +60,58 @@ impl<'t> Iterator for Members<'t> {
     }
 }
 
+/// The items of the list that a slice holds.
+pub(crate) struct Elements<'t> {
+    text: &'t str,
+    place: usize,
+}
+
+impl<'t> Elements<'t> {
+    pub(crate) fn of(text: &'t str) -> Self {
+        Self { text, place: 1 }
+    }
+}
+
+impl<'t> Iterator for Elements<'t> {
+    type Item = &'t str;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.text.get(self.place..)?;
+        let between = |byte: &u8| matches!(byte, b',' | b' ' | b'\n' | b'\r' | b'\t');
+        let skipped = rest.bytes().take_while(between).count();
+        let rest = &rest[skipped..];
+        let length = value_length(rest);
+        if length == 0 {
+            return None;
+        }
+        self.place += skipped + length;
+        Some(&rest[..length])
+    }
+}
+
 /// The length of the string literal at the start of `text`, with its quotes.
 pub(crate) fn string_length(text: &str) -> usize {
+    measure_string(text).0
+}
+
+/// The same, and whether anything in it is escaped.
+#[inline]
+pub(crate) fn measure_string(text: &str) -> (usize, bool) {
     let bytes = text.as_bytes();
     let mut place = 1;
+    let mut is_escaped = false;
     // Most strings are short: a plain loop beats the search functions of the library.
     while let Some(byte) = bytes.get(place) {
         match byte {
-            b'"' => return place + 1,
-            b'\\' => place += 2,
+            b'"' => return (place + 1, is_escaped),
+            b'\\' => {
+                is_escaped = true;
+                place += 2;
+            }
             _ => place += 1,
         }
     }
-    text.len()
+    (text.len(), is_escaped)
 }
 
 /// The length of the value at the start of `text`.
@@ -165,8 +214,26 @@ mod tests {
         }
 
         #[test]
+        fn items_are_those_that_the_json_library_finds(
+            items in prop::collection::vec(json(), 0..5),
+            is_pretty in any::<bool>(),
+        ) {
+            let text = if is_pretty {
+                serde_json::to_string_pretty(&items).unwrap()
+            } else {
+                serde_json::to_string(&items).unwrap()
+            };
+            let found: Vec<Value> = Elements::of(&text)
+                .map(|item| serde_json::from_str(item).unwrap())
+                .collect();
+            prop_assert_eq!(found, items);
+        }
+
+        #[test]
         fn any_text_is_survived(text in "[{}\\[\\]\":,\\\\ a1é]{0,40}") {
             let _ = members(&text);
+            // Every item takes a byte at least, so that there is an end.
+            assert!(Elements::of(&text).count() <= text.len());
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::source::{Placed, Section};
 use super::types::{Types, read_at, read_pick, read_target};
 use super::{keys, named_sections};
-use crate::path::parse_alternatives;
+use crate::path::parse_chain;
 use crate::shape::{FieldKind, FieldRule, GroupRule, ReadDepth, TreeBuilder};
 use crate::time::{TimeFormat, is_pattern};
 use kittiwake_model::{ColumnKind, Table};
@@ -147,17 +147,21 @@ impl Field<'_, '_, '_> {
                 return None;
             }
         };
-        if !matches!(kind, FieldKind::Time(_))
-            && let Some(section) = section.filter(|section| section.has("format"))
-        {
-            let message = "`format` is for times only";
-            section.report(
-                &section.span_of("format"),
-                message,
-                "write `kind = \"time\"`, or leave it out",
-            );
+        if !matches!(kind, FieldKind::Time(_)) {
+            self.refuse_time_keys();
         }
         Some(kind)
+    }
+
+    fn refuse_time_keys(&self) {
+        let Some(section) = self.section else { return };
+        for key in ["format", "epoch_ms", "shift_bits"] {
+            if section.has(key) {
+                let message = format!("`{key}` is for times only");
+                let help = "write `kind = \"time\"`, or leave it out";
+                section.report(&section.span_of(key), message, help);
+            }
+        }
     }
 
     fn refuse_reference_keys(&self) {
@@ -205,7 +209,7 @@ impl Field<'_, '_, '_> {
         builder: &mut TreeBuilder,
     ) -> Option<FieldRule> {
         let section = self.section?;
-        for key in ["kind", "format", "qualify"] {
+        for key in ["kind", "format", "epoch_ms", "shift_bits", "qualify"] {
             if section.has(key) {
                 let message = format!("`{key}` has no meaning beside `type`");
                 section.report(&section.span_of(key), message, "leave one of them out");
@@ -224,9 +228,10 @@ impl Field<'_, '_, '_> {
             let help = format!("use a type whose `table` is `{}`", table.name());
             section.report(&section.span_of("type"), message, help);
         }
-        let Some(paths) = parse_alternatives(&path.value)
-            .filter(|paths| paths.iter().all(|path| !path.each && !path.keys.is_empty()))
-        else {
+        let Some(chain) = parse_chain(&path.value).filter(|chain| {
+            let mut paths = chain.paths.iter();
+            paths.all(|path| !path.each && !path.keys.is_empty())
+        }) else {
             let message = format!("`{}` is no plain path to one object", path.value);
             section.report(
                 &path.span,
@@ -236,7 +241,7 @@ impl Field<'_, '_, '_> {
             return None;
         };
         let depth = ReadDepth::Shape(target.shape);
-        let pick = builder.pick_paths(&paths, depth);
+        let pick = builder.pick_paths(&chain, depth);
         let kind = FieldKind::Reference(Box::new(target));
         self.check_column(&kind);
         Some(FieldRule {
@@ -244,6 +249,39 @@ impl Field<'_, '_, '_> {
             pick,
             kind,
         })
+    }
+}
+
+/// One format of times. A mistake in it is reported, and the usual one is taken.
+fn read_time_format(section: &Section<'_, '_>, text: &Placed<String>) -> TimeFormat {
+    let format = TimeFormat::from_definition(&text.value);
+    let is_sound = match &format {
+        Some(TimeFormat::Pattern(pattern)) => is_pattern(pattern),
+        Some(TimeFormat::Snowflake { .. }) => return read_snowflake(section),
+        other => other.is_some(),
+    };
+    if !is_sound {
+        let message = format!("`{}` is no format of times", text.value);
+        let help = format!(
+            "it is one of {}, or a pattern such as `%a %b %d %H:%M:%S %z %Y`",
+            TimeFormat::WORDS.join(", ")
+        );
+        section.report(&text.span, message, help);
+    }
+    format.unwrap_or(TimeFormat::Rfc3339)
+}
+
+fn read_snowflake(section: &Section<'_, '_>) -> TimeFormat {
+    /// No network began before 1970, or after the year 5000.
+    const EPOCH_MS_MAX: i64 = 95_617_584_000_000;
+    if !section.has("shift_bits") {
+        section.missing("shift_bits", "shift_bits = 22");
+    }
+    TimeFormat::Snowflake {
+        epoch_ms: section
+            .long_number("epoch_ms", 0..=EPOCH_MS_MAX)
+            .unwrap_or(0),
+        shift_bits: section.number("shift_bits", 1..=63).unwrap_or(1),
     }
 }
 
@@ -264,21 +302,24 @@ fn word_of_column(column: ColumnKind) -> String {
 
 /// How times are written, as `format` says.
 pub(super) fn time_format(section: &Section<'_, '_>) -> TimeFormat {
-    let Some(text) = section.text("format") else {
-        return TimeFormat::Rfc3339;
-    };
-    let format = TimeFormat::from_definition(&text.value);
-    let is_sound = match &format {
-        Some(TimeFormat::Pattern(pattern)) => is_pattern(pattern),
-        other => other.is_some(),
-    };
-    if !is_sound {
-        let message = format!("`{}` is no format of times", text.value);
-        let help = format!(
-            "it is one of {}, or a pattern such as `%a %b %d %H:%M:%S %z %Y`",
-            TimeFormat::WORDS.join(", ")
-        );
-        section.report(&text.span, message, help);
+    let texts = section.texts("format").unwrap_or_default();
+    let mut formats: Vec<TimeFormat> = texts
+        .iter()
+        .map(|text| read_time_format(section, text))
+        .collect();
+    let is_flake = |format: &TimeFormat| matches!(format, TimeFormat::Snowflake { .. });
+    if !formats.iter().any(is_flake) {
+        for key in ["epoch_ms", "shift_bits"] {
+            if section.has(key) {
+                let message = format!("`{key}` is for snowflakes only");
+                let help = "write `format = \"snowflake\"`, or leave it out";
+                section.report(&section.span_of(key), message, help);
+            }
+        }
     }
-    format.unwrap_or(TimeFormat::Rfc3339)
+    match formats.len() {
+        0 => TimeFormat::Rfc3339,
+        1 => formats.remove(0),
+        _ => TimeFormat::Several(formats),
+    }
 }

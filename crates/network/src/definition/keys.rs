@@ -96,7 +96,17 @@ pub(super) const SHAPE: &[&str] = &[
 ];
 pub(super) const ALIAS: &[&str] = &["path", "scope", "movable", "qualify"];
 pub(super) const FIELD: &[&str] = &[
-    "path", "kind", "format", "qualify", "type", "shape", "alias", "link", "at",
+    "path",
+    "kind",
+    "format",
+    "epoch_ms",
+    "shift_bits",
+    "qualify",
+    "type",
+    "shape",
+    "alias",
+    "link",
+    "at",
 ];
 pub(super) const LINK: &[&str] = &["path", "type", "shape", "alias", "table", "at"];
 pub(super) const IGNORED: &[&str] = &["path", "reason"];
@@ -108,6 +118,7 @@ pub(super) const QUERY: &[&str] = &[
     "body",
     "graphql",
     "path",
+    "decode",
     "parameters",
     "batch",
     "page",
@@ -148,7 +159,7 @@ pub(super) const INCREMENTAL: &[&str] = &[
     "format",
     "overlap",
 ];
-pub(super) const SELECT: &[&str] = &["at", "as", "shape", "is_subject", "link"];
+pub(super) const SELECT: &[&str] = &["at", "as", "shape", "alias", "is_subject", "link"];
 pub(super) const SELECT_LINK: &[&str] = &["kind", "from", "to", "table"];
 pub(super) const ROBOT: &[&str] = &[
     "name",

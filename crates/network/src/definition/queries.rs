@@ -8,10 +8,10 @@ use super::types::{Types, link_table, read_ignored, report_nameless};
 use super::{digest_of, keys, named_sections};
 use crate::body::Sending;
 use crate::home::{Address, Whom};
-use crate::network::{AuthNeed, Batch, BatchStyle, Query, Select, SelectLink};
+use crate::network::{AuthNeed, Batch, BatchStyle, Decode, Query, Select, SelectLink};
 use crate::path::parse_path;
 use crate::seed::{Piece, parse_template};
-use crate::shape::{Node, ReadDepth, ReadPath, TreeBuilder};
+use crate::shape::{Items, Node, ReadDepth, ReadPath, TreeBuilder};
 use kittiwake_model::{List, Name};
 
 /// Pages of one walk when the definition names no bound.
@@ -20,6 +20,12 @@ const PAGES_MAX_DEFAULT: u32 = 10_000;
 pub(super) const LISTS: &[(&str, List)] = &[
     ("following", List::Following),
     ("followers", List::Followers),
+];
+
+const DECODES: &[(&str, Decode)] = &[
+    ("json", Decode::Json),
+    ("xml", Decode::Xml),
+    ("any", Decode::Any),
 ];
 
 pub(super) fn read_queries(
@@ -58,12 +64,13 @@ fn read_query(
     let batch = section
         .table("batch")
         .and_then(|batch| read_batch(&batch, types, kind_name, &sending));
+    let decode = section.word("decode", DECODES).unwrap_or(Decode::Json);
     let Found {
         tree,
         slots,
         mut read,
         selects,
-    } = read_selects(section, types, kind_name);
+    } = read_selects(section, types, kind_name, decode);
     check_selects(section, &selects, batch.is_some());
     let page = read_page(section, types, &sending, &mut read);
     let Marks { since, times } = read_marks(section, types);
@@ -102,6 +109,7 @@ fn read_query(
         auth: section.word("auth", &auths).unwrap_or(AuthNeed::Optional),
         scope: section.text("scope").map(|text| text.value),
         whom,
+        decode,
         path,
         sending,
         parameters,
@@ -285,7 +293,7 @@ pub(super) fn read_budget_names(
     places
 }
 
-fn read_selects(section: &Section<'_, '_>, types: &Types, subject: &str) -> Found {
+fn read_selects(section: &Section<'_, '_>, types: &Types, subject: &str, decode: Decode) -> Found {
     let mut builder = TreeBuilder::default();
     let mut selects = Vec::new();
     for select in section.tables("selects") {
@@ -303,7 +311,7 @@ fn read_selects(section: &Section<'_, '_>, types: &Types, subject: &str) -> Foun
                 select.report(
                     &at.span,
                     message,
-                    "write for example `.`, `.[]` or `.statuses[]`",
+                    "write for example `.`, `.[]`, `.statuses[]` or `.users{}`",
                 );
             }
             path
@@ -323,11 +331,16 @@ fn read_selects(section: &Section<'_, '_>, types: &Types, subject: &str) -> Foun
             continue;
         };
         builder.note(path.clone(), ReadDepth::Shape(shape));
+        let parent = path.keys.split_last().map(|(_, parent)| parent);
+        let parent =
+            parent.filter(|parent| decode != Decode::Json && path.each && !parent.is_empty());
         selects.push(Select {
             slot: builder.slot(&path.keys),
             is_top: path.keys.is_empty(),
-            is_each: path.each,
+            items: Items::at(&path),
+            parent_slot: parent.map(|keys| builder.slot(keys)),
             shape,
+            alias: kind.and_then(|kind| types.alias_at(&select, "alias", &kind)),
             is_subject,
             link,
         });

@@ -282,6 +282,21 @@ impl<'s, 't> Section<'s, 't> {
         read
     }
 
+    /// The same, for numbers of any size.
+    pub(super) fn long_number(
+        &self,
+        key: &str,
+        range: std::ops::RangeInclusive<i64>,
+    ) -> Option<i64> {
+        let value = self.get(key)?;
+        let read = long_integer_of(value.get_ref()).filter(|number| range.contains(number));
+        if read.is_none() {
+            let expected = format!("a whole number from {} to {}", range.start(), range.end());
+            self.wrong(key, value, &expected, &format!("{key} = {}", range.start()));
+        }
+        read
+    }
+
     pub(super) fn is_table(&self, key: &str) -> bool {
         self.get(key)
             .is_some_and(|value| matches!(value.get_ref(), DeValue::Table(_)))
@@ -520,8 +535,12 @@ fn literal_of(value: &Spanned<DeValue<'_>>, texts: &mut Vec<Placed<String>>) -> 
 }
 
 fn integer_of(value: &DeValue<'_>) -> Option<u32> {
+    u32::try_from(long_integer_of(value)?).ok()
+}
+
+fn long_integer_of(value: &DeValue<'_>) -> Option<i64> {
     let integer = value.as_integer()?;
-    u32::from_str_radix(integer.as_str(), integer.radix()).ok()
+    i64::from_str_radix(integer.as_str(), integer.radix()).ok()
 }
 
 /// The known word that is nearest to `word`, if any is near.

@@ -5,10 +5,10 @@ use super::{fields, keys, named_sections};
 use crate::expression::Expression;
 use crate::home::HomeRule;
 use crate::network::{Query, Type};
-use crate::path::{Path, parse_alternatives, parse_path};
+use crate::path::{Chain, Path, parse_chain, parse_path};
 use crate::shape::{
-    AliasReference, AliasRule, Letters, LinkRule, Pick, ReadDepth, ReferenceRule, Shape, ShapeId,
-    TreeBuilder,
+    AliasReference, AliasRule, Items, Letters, LinkRule, Pick, ReadDepth, ReferenceRule, Shape,
+    ShapeId, TreeBuilder,
 };
 use kittiwake_model::{LinkTable, Name, OutcomeCode, Table};
 use std::ops::Range;
@@ -251,12 +251,14 @@ fn read_shape(section: &Section<'_, '_>, types: &Types, kind: &Name) -> Shape {
     let groups = fields::read_groups(section, types, table, &mut builder);
     let links = read_links(section, types, &mut builder);
     let ignored = read_ignored(section);
+    let key_slot = builder.key_slot();
     let (tree, slots, read) = builder.finish();
     Shape {
         kind: kind.clone(),
         table: table.unwrap_or(Table::Objects),
         tree,
         slots,
+        key_slot,
         canonical,
         aliases,
         states,
@@ -274,17 +276,17 @@ pub(super) fn read_pick(
     text: &Placed<String>,
     depth: ReadDepth,
 ) -> Option<Pick> {
-    if let Some(paths) = parse_alternatives(&text.value) {
-        if paths.iter().any(|path| path.each) {
+    if let Some(chain) = parse_chain(&text.value) {
+        if chain.paths.iter().any(|path| path.each) {
             let message = format!("`{}` stands for many values", text.value);
-            let help = "leave out `[]`, or write an expression such as `[.list[] | .name]`";
+            let help = "leave out `[]` or `{}`, or write an expression such as `[.list[] | .name]`";
             section.report(&text.span, message, help);
             return None;
         }
-        return Some(builder.pick_paths(&paths, depth));
+        return Some(builder.pick_paths(&chain, depth));
     }
-    if let Some((paths, letters)) = parse_lower_case(&text.value) {
-        return Some(builder.pick_lower_case(&paths, letters));
+    if let Some((chain, letters)) = parse_lower_case(&text.value) {
+        return Some(builder.pick_lower_case(&chain, letters));
     }
     if let Some(signs) = parse_signs(&text.value) {
         return Some(builder.pick_signs(signs));
@@ -299,16 +301,16 @@ pub(super) fn read_pick(
 }
 
 /// `.name | downcase` and `.name | ascii_downcase`.
-fn parse_lower_case(text: &str) -> Option<(Vec<Path>, Letters)> {
+fn parse_lower_case(text: &str) -> Option<(Chain, Letters)> {
     let (paths, function) = text.rsplit_once('|')?;
     let letters = match function.trim() {
         "downcase" => Letters::All,
         "ascii_downcase" => Letters::Ascii,
         _ => return None,
     };
-    let paths = parse_alternatives(paths)?;
-    let is_single = paths.iter().all(|path| !path.each);
-    is_single.then_some((paths, letters))
+    let chain = parse_chain(paths)?;
+    let is_single = chain.paths.iter().all(|path| !path.each);
+    is_single.then_some((chain, letters))
 }
 
 /// `.a == true or .b == false`: comparisons of plain paths with truth values, joined by `or`.
@@ -481,7 +483,11 @@ fn read_links(
         };
         let Some(path) = parse_path(&text.value).filter(|path| !path.keys.is_empty()) else {
             let message = format!("`{}` is no plain path to a list", text.value);
-            link.report(&text.span, message, "write for example `.tags[]`");
+            link.report(
+                &text.span,
+                message,
+                "write for example `.tags[]` or `.users{}`",
+            );
             continue;
         };
         let slot = builder.slot(&path.keys);
@@ -490,7 +496,7 @@ fn read_links(
             kind,
             table: link_table(&link),
             slot,
-            is_each: path.each,
+            items: Items::at(&path),
             target,
             at: read_at(&link, builder),
         });

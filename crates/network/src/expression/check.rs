@@ -282,6 +282,7 @@ fn call_growth(name: &str, arguments: &[Term<&str>]) -> Result<Growth, String> {
             constant_argument()?;
             Ok(Growth::single(4.0, 1))
         }
+        "list" => Ok(Growth::single(3.0, 1)),
         "to_entries" => Ok(Growth::single(24.0, 1)),
         "tojson" | "tostring" => Ok(Growth::single(2.0, 1)),
         _ => Ok(Growth::single(1.5, 1)),

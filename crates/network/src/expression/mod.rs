@@ -33,6 +33,7 @@ pub(crate) const FUNCTIONS: &[(&str, usize)] = &[
     ("keys", 0),
     ("last", 0),
     ("length", 0),
+    ("list", 0),
     ("ltrimstr", 1),
     ("map", 1),
     ("not", 0),

@@ -206,10 +206,18 @@ fn functions() -> impl Iterator<Item = jaq_core::native::Fun<Data>> {
             _ => Err(Error::str("no text")),
         })
     });
+    // XML writes one child and many differently.
+    let list: (&'static str, _, RunPtr<Data>) = ("list", v(0), |cv| {
+        bome(Ok(match cv.1 {
+            items @ Val::Arr(_) => items,
+            Val::Null => std::iter::empty().collect(),
+            one => std::iter::once(one).collect(),
+        }))
+    });
     jaq_core::funs::<Data>()
         .chain(jaq_std::base_funs::<Data>())
         .chain(jaq_json::funs::<Data>())
-        .chain([to_number, down_case].map(native::<Data>))
+        .chain([to_number, down_case, list].map(native::<Data>))
 }
 
 #[cfg(test)]
@@ -255,6 +263,16 @@ mod tests {
                 r#"{"a":["ÄB","Птицы","İ"]}"#,
                 r#"["äb","птицы","i̇"]"#,
             ),
+            (
+                "[.a, .b, .c, .d | list | length]",
+                r#"{"a":[1,2],"b":"x","c":{"k":1}}"#,
+                "[2,1,1,0]",
+            ),
+            (
+                ".link | list | map(select(.[\"@rel\"] == \"self\") | .[\"@href\"]) | first",
+                r#"{"link":{"@rel":"self","@href":"x"}}"#,
+                r#""x""#,
+            ),
             (".a | split(\"/\") | last", r#"{"a":"x/y"}"#, r#""y""#),
             (".a | unique | reverse | first", r#"{"a":[1,3,3,2]}"#, "3"),
             (
@@ -272,6 +290,32 @@ mod tests {
             assert_eq!(evaluate(text, input).as_deref(), Some(expected), "{text}");
         }
         assert_eq!(evaluate("empty", "{}"), None);
+    }
+
+    #[test]
+    fn whole_numbers_are_exact_at_any_length() {
+        let input = r#"{"id":123456789012345678901234567890,"text":"9007199254740993","big":9007199254740993}"#;
+        for (text, expected) in [
+            (".id", "123456789012345678901234567890"),
+            (".id | tostring", r#""123456789012345678901234567890""#),
+            ("\"p\\(.id)\"", r#""p123456789012345678901234567890""#),
+            (".id + 1", "123456789012345678901234567891"),
+            (".id - 1", "123456789012345678901234567889"),
+            (".id % 1000", "890"),
+            ("(.text | tonumber) * 1000", "9007199254740993000"),
+            ("(.text | tonumber) * 100000", "900719925474099300000"),
+            (".big + 0", "9007199254740993"),
+            ("[.big, .id] | sort | first", "9007199254740993"),
+            (".big == 9007199254740992", "false"),
+            (
+                "{id} | tojson",
+                r#""{\"id\":123456789012345678901234567890}""#,
+            ),
+            (".id | floor", "123456789012345678901234567890"),
+            (".big | round", "9007199254740993"),
+        ] {
+            assert_eq!(evaluate(text, input).as_deref(), Some(expected), "{text}");
+        }
     }
 
     #[test]

@@ -195,7 +195,7 @@ impl TimeRule {
         let raws = self.picks.iter().filter_map(|slot| slots[*slot as usize]);
         let raw = raws.into_iter().find(|raw| !json::is_falsy(raw))?;
         let (at_us, _) = if json::is_number(raw) {
-            self.format.read_number(raw.parse().ok()?)
+            self.format.read_number(raw)
         } else {
             self.format.read_text(&json::text(raw, &mut 0)?)
         }?;

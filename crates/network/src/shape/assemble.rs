@@ -1,8 +1,8 @@
 //! From slices to objects and links.
 
 use super::{
-    AliasReference, AliasRule, Collect, FieldKind, FieldRule, Letters, LinkRule, NESTED_MAX, Pick,
-    ReferenceRule, Shape, ShapeId, Slots, fill,
+    AliasReference, AliasRule, Collect, Collected, FieldKind, FieldRule, Letters, LinkRule,
+    NESTED_MAX, Notation, Pick, ReferenceRule, Shape, ShapeId, Slots, fill, items_of,
 };
 use crate::html::html_to_text;
 use crate::json;
@@ -23,6 +23,7 @@ pub(crate) struct Reader<'n, 'de> {
     pub(crate) host: &'n str,
     /// What was asked about: who an object is that does not say so itself.
     subject: Option<&'n Identity>,
+    pub(crate) notation: Notation,
     pub(crate) objects: Vec<Object>,
     pub(crate) links: Vec<Link>,
     pub(crate) mended: u32,
@@ -39,6 +40,8 @@ const RECENT_MAX: usize = 128;
 /// bound on an answer's size is not enough.
 const OBJECTS_MAX: usize = 20_000;
 const LINKS_MAX: usize = 100_000;
+/// Objects that are only named are as small as links.
+const NAMED_MAX: usize = LINKS_MAX;
 
 impl<'n, 'de> Reader<'n, 'de> {
     pub(crate) fn new(
@@ -46,12 +49,14 @@ impl<'n, 'de> Reader<'n, 'de> {
         shapes: &'n [Shape],
         host: &'n str,
         subject: Option<&'n Identity>,
+        notation: Notation,
     ) -> Self {
         Self {
             network,
             shapes,
             host,
             subject,
+            notation,
             objects: Vec::new(),
             links: Vec::new(),
             mended: 0,
@@ -60,10 +65,48 @@ impl<'n, 'de> Reader<'n, 'de> {
         }
     }
 
-    /// Reads one object from its slice; its place in `objects`.
-    pub(crate) fn read_slice(
+    /// Reads one item of an answer: an object or, where an alias says what it means, a bare id. Its
+    /// place in `objects`. A null is nobody.
+    pub(crate) fn read_item(
         &mut self,
         shape_id: ShapeId,
+        alias: Option<&AliasReference>,
+        key: Option<&'de str>,
+        raw: &'de str,
+    ) -> Option<u32> {
+        if json::is_null(raw) {
+            return None;
+        }
+        match alias {
+            Some(alias) if !json::is_object(raw) => self.name_item(shape_id, alias, raw),
+            _ => self.read_slice(shape_id, key, raw, 0),
+        }
+    }
+
+    /// An object of which an answer tells its id and nothing else.
+    fn name_item(&mut self, shape_id: ShapeId, alias: &AliasReference, raw: &str) -> Option<u32> {
+        if self.objects.len() >= NAMED_MAX {
+            self.is_full = true;
+            return None;
+        }
+        let id = self.id_of(raw)?;
+        let shape = &self.shapes[shape_id];
+        let place = self.objects.len() as u32;
+        self.objects.push(Object {
+            identity: self.named(&shape.kind, alias, id),
+            known_as: None,
+            table: shape.table,
+            groups: Vec::new(),
+            standing: Standing::Present,
+        });
+        Some(place)
+    }
+
+    /// Reads one object from its slice, and from its key in a map; its place in `objects`.
+    fn read_slice(
+        &mut self,
+        shape_id: ShapeId,
+        key: Option<&'de str>,
         raw: &'de str,
         depth: u32,
     ) -> Option<u32> {
@@ -74,10 +117,23 @@ impl<'n, 'de> Reader<'n, 'de> {
         }
         let mut slots: Slots<'de> = vec![None; shape.slots];
         fill(&shape.tree, raw, &mut slots, &mut self.mended);
+        if let Some(slot) = shape.key_slot {
+            slots[slot as usize] = key;
+        }
         self.assemble(shape, &slots, depth)
     }
 
-    fn read_nested(&mut self, shape_id: ShapeId, raw: &'de str, depth: u32) -> Option<u32> {
+    fn read_nested(
+        &mut self,
+        shape_id: ShapeId,
+        key: Option<&'de str>,
+        raw: &'de str,
+        depth: u32,
+    ) -> Option<u32> {
+        // The same words under another key are somebody else.
+        if key.is_some() && self.shapes[shape_id].key_slot.is_some() {
+            return self.read_slice(shape_id, key, raw, depth);
+        }
         let known = self
             .recent
             .iter()
@@ -85,7 +141,7 @@ impl<'n, 'de> Reader<'n, 'de> {
         if let Some((_, _, place)) = known {
             return Some(*place);
         }
-        let place = self.read_slice(shape_id, raw, depth)?;
+        let place = self.read_slice(shape_id, key, raw, depth)?;
         let read = (shape_id, raw, place);
         if self.recent.len() < RECENT_MAX {
             self.recent.push(read);
@@ -244,7 +300,7 @@ impl<'n, 'de> Reader<'n, 'de> {
             Pick::LowerCase(places, letters) => {
                 pick_slot(places, slots).map(|raw| lower_case(raw, *letters))
             }
-            Pick::Signs(signs) => read_signs(signs, slots),
+            Pick::Signs(signs) => read_signs(signs, slots, self.notation),
             Pick::Expression {
                 expression,
                 inputs,
@@ -285,6 +341,7 @@ impl<'n, 'de> Reader<'n, 'de> {
     }
 
     fn value(&mut self, kind: &FieldKind, raw: &str) -> Option<Value> {
+        let notation = self.notation;
         let mended = &mut self.mended;
         match kind {
             FieldKind::Text { is_qualified } => {
@@ -301,9 +358,9 @@ impl<'n, 'de> Reader<'n, 'de> {
                 *mended += u32::from(clamped);
                 Some(Value::Time { at_us, clamped })
             }
-            FieldKind::Int => json::integer(raw).map(Value::Int),
-            FieldKind::Float => json::float(raw).map(Value::Float),
-            FieldKind::Bool => json::boolean(raw).map(Value::Bool),
+            FieldKind::Int => json::integer(unquoted(raw, notation)).map(Value::Int),
+            FieldKind::Float => json::float(unquoted(raw, notation)).map(Value::Float),
+            FieldKind::Bool => json::boolean(unquoted(raw, notation)).map(Value::Bool),
             FieldKind::Json => json::compact(raw, mended).map(Value::Json),
             FieldKind::Reference(_) => None,
         }
@@ -324,7 +381,7 @@ impl<'n, 'de> Reader<'n, 'de> {
         if json::is_null(raw) {
             return Some(Value::Null);
         }
-        let to = self.reference(reference, raw, depth)?;
+        let to = self.reference(reference, None, raw, depth)?;
         if let Some(kind) = &reference.link {
             links.push(OwnLink {
                 table: LinkTable::Links,
@@ -340,12 +397,13 @@ impl<'n, 'de> Reader<'n, 'de> {
     fn reference(
         &mut self,
         rule: &'n ReferenceRule,
+        key: Option<&'de str>,
         raw: &'de str,
         depth: u32,
     ) -> Option<Reference> {
         if json::is_object(raw) {
             return self
-                .read_nested(rule.shape, raw, depth + 1)
+                .read_nested(rule.shape, key, raw, depth + 1)
                 .map(Reference::Object);
         }
         let Some(alias) = &rule.alias else {
@@ -353,13 +411,14 @@ impl<'n, 'de> Reader<'n, 'de> {
             return None;
         };
         let id = self.id_of(raw)?;
-        Some(Reference::Identity(Box::new(self.named(rule, alias, id))))
+        let identity = self.named(&rule.kind, alias, id);
+        Some(Reference::Identity(Box::new(identity)))
     }
 
-    fn named(&self, rule: &ReferenceRule, alias: &AliasReference, id: String) -> Identity {
+    fn named(&self, kind: &Name, alias: &AliasReference, id: String) -> Identity {
         let mut identity = Identity {
             network: self.network.clone(),
-            kind: rule.kind.clone(),
+            kind: kind.clone(),
             canonical: None,
             aliases: Vec::new(),
         };
@@ -393,22 +452,17 @@ impl<'n, 'de> Reader<'n, 'de> {
         if raw == "[]" {
             return;
         }
-        let items: Vec<&'de RawValue> = if rule.is_each {
-            let Ok(items) = serde_json::from_str(raw) else {
-                self.mended += 1;
-                return;
-            };
-            items
-        } else {
-            serde_json::from_str(raw).into_iter().collect()
+        let Some(items) = items_of(rule.items, self.notation, raw) else {
+            self.mended += 1;
+            return;
         };
         let at = self.link_time(rule.at.as_ref(), slots);
-        for item in items {
+        for (key, item) in items.filter(|(_, item)| !json::is_null(item)) {
             if links.len() >= LINKS_MAX {
                 self.is_full = true;
                 return;
             }
-            if let Some(to) = self.reference(&rule.target, item.get(), depth) {
+            if let Some(to) = self.reference(&rule.target, key, item, depth) {
                 links.push(OwnLink {
                     table: rule.table,
                     kind: rule.kind.clone(),
@@ -448,18 +502,31 @@ fn pick_slot<'de>(places: &[u32], slots: &Slots<'de>) -> Option<&'de str> {
 }
 
 /// Whether one of the signs is given; `None` when none of the keys is there.
-fn read_signs(signs: &[(u32, bool)], slots: &Slots<'_>) -> Option<Cow<'static, str>> {
+fn read_signs(
+    signs: &[(u32, bool)],
+    slots: &Slots<'_>,
+    notation: Notation,
+) -> Option<Cow<'static, str>> {
     let mut is_observed = false;
     for (slot, sign) in signs {
         let Some(raw) = slots[*slot as usize] else {
             continue;
         };
         is_observed = true;
-        if raw.trim() == if *sign { "true" } else { "false" } {
+        if unquoted(raw, notation).trim() == if *sign { "true" } else { "false" } {
             return Some(Cow::Borrowed("true"));
         }
     }
     is_observed.then_some(Cow::Borrowed("false"))
+}
+
+/// XML has no numbers and no truth values but in texts.
+fn unquoted(raw: &str, notation: Notation) -> &str {
+    let inner = || raw.strip_prefix('"')?.strip_suffix('"');
+    match notation {
+        Notation::Json => raw,
+        Notation::Xml => inner().unwrap_or(raw),
+    }
 }
 
 /// A string in lower case; what is no string stays, and is refused where it is used.
@@ -491,7 +558,7 @@ fn time_of(format: &TimeFormat, raw: &str, mended: &mut u32) -> Option<(i64, boo
     if raw.starts_with('"') {
         format.read_text(&json::text(raw, mended)?)
     } else if json::is_number(raw) {
-        format.read_number(raw.parse().ok()?)
+        format.read_number(raw)
     } else {
         None
     }
@@ -522,8 +589,6 @@ fn gather(inputs: &[(String, u32)], slots: &Slots<'_>) -> Option<String> {
 pub(crate) struct Element<'a, 'n, 'de> {
     pub(crate) reader: &'a mut Reader<'n, 'de>,
     pub(crate) shape: ShapeId,
-    /// Takes the object as a slice first: slower, but a fault in it stays in it.
-    pub(crate) by_slice: bool,
 }
 
 impl<'de> DeserializeSeed<'de> for Element<'_, '_, 'de> {
@@ -531,9 +596,9 @@ impl<'de> DeserializeSeed<'de> for Element<'_, '_, 'de> {
 
     fn deserialize<D: serde::Deserializer<'de>>(self, input: D) -> Result<Self::Value, D::Error> {
         let shape = &self.reader.shapes[self.shape];
-        if self.by_slice || shape.tree.slot.is_some() {
+        if shape.tree.slot.is_some() {
             let raw = <&'de RawValue as serde::Deserialize>::deserialize(input)?;
-            return Ok(self.reader.read_slice(self.shape, raw.get(), 0));
+            return Ok(self.reader.read_item(self.shape, None, None, raw.get()));
         }
         let mut slots: Slots<'de> = vec![None; shape.slots];
         let collect = Collect {
@@ -541,10 +606,13 @@ impl<'de> DeserializeSeed<'de> for Element<'_, '_, 'de> {
             slots: &mut slots,
             mended: &mut self.reader.mended,
         };
-        if !collect.deserialize(input)? {
-            self.reader.mended += 1;
-            return Ok(None);
+        match collect.deserialize(input)? {
+            Collected::Object => Ok(self.reader.assemble(shape, &slots, 0)),
+            Collected::Null => Ok(None),
+            Collected::Other => {
+                self.reader.mended += 1;
+                Ok(None)
+            }
         }
-        Ok(self.reader.assemble(shape, &slots, 0))
     }
 }

@@ -5,13 +5,15 @@
 //! what becomes of the slices (`assemble.rs`).
 
 mod assemble;
+mod items;
 mod tree;
 
 pub(crate) use assemble::{Element, Reader};
-pub(crate) use tree::{Collect, Node, Slots, fill};
+pub(crate) use items::{Items, Notation, items_of};
+pub(crate) use tree::{Collect, Collected, Node, Slots, fill};
 
 use crate::expression::Expression;
-use crate::path::{Keys, Path};
+use crate::path::{Chain, Path};
 use crate::time::TimeFormat;
 use kittiwake_model::{LinkTable, Name, OutcomeCode, Table};
 use std::sync::Arc;
@@ -29,6 +31,8 @@ pub(crate) struct Shape {
     pub(crate) table: Table,
     pub(crate) tree: Node,
     pub(crate) slots: usize,
+    /// The slot of the key under which an object of a map stands, if a rule reads it.
+    pub(crate) key_slot: Option<u32>,
     pub(crate) canonical: Option<Pick>,
     pub(crate) aliases: Vec<AliasRule>,
     pub(crate) states: Vec<(OutcomeCode, Pick)>,
@@ -170,7 +174,7 @@ pub(crate) struct LinkRule {
     pub(crate) kind: Name,
     pub(crate) table: LinkTable,
     pub(crate) slot: u32,
-    pub(crate) is_each: bool,
+    pub(crate) items: Items,
     pub(crate) target: ReferenceRule,
     pub(crate) at: Option<Pick>,
 }
@@ -180,12 +184,13 @@ pub(crate) struct LinkRule {
 pub(crate) struct TreeBuilder {
     tree: Node,
     slots: u32,
+    key_slot: Option<u32>,
     read: Vec<ReadPath>,
 }
 
 impl TreeBuilder {
     /// The slot of a path; the same path always has the same slot.
-    pub(crate) fn slot(&mut self, keys: &Keys) -> u32 {
+    pub(crate) fn slot(&mut self, keys: &[String]) -> u32 {
         let node = keys
             .iter()
             .fold(&mut self.tree, |node, key| node.child(key));
@@ -195,23 +200,42 @@ impl TreeBuilder {
         })
     }
 
+    /// The slot of the object's own key. It stands nowhere in the tree: who reads a map fills it.
+    fn own_key(&mut self) -> u32 {
+        *self.key_slot.get_or_insert_with(|| {
+            self.slots += 1;
+            self.slots - 1
+        })
+    }
+
+    /// The slot of the object's own key, if a rule reads it.
+    pub(crate) fn key_slot(&self) -> Option<u32> {
+        self.key_slot
+    }
+
     pub(crate) fn note(&mut self, path: Path, depth: ReadDepth) {
         self.read.push(ReadPath { path, depth });
     }
 
-    pub(crate) fn pick_paths(&mut self, paths: &[Path], depth: ReadDepth) -> Pick {
-        for path in paths {
-            self.note(path.clone(), depth);
-        }
-        Pick::Slots(paths.iter().map(|path| self.slot(&path.keys)).collect())
+    pub(crate) fn pick_paths(&mut self, chain: &Chain, depth: ReadDepth) -> Pick {
+        Pick::Slots(self.slots_of(chain, depth))
     }
 
     /// A path that is folded to lower case: `.name | downcase`.
-    pub(crate) fn pick_lower_case(&mut self, paths: &[Path], letters: Letters) -> Pick {
-        match self.pick_paths(paths, ReadDepth::Value) {
-            Pick::Slots(places) => Pick::LowerCase(places, letters),
-            other => other,
+    pub(crate) fn pick_lower_case(&mut self, chain: &Chain, letters: Letters) -> Pick {
+        Pick::LowerCase(self.slots_of(chain, ReadDepth::Value), letters)
+    }
+
+    fn slots_of(&mut self, chain: &Chain, depth: ReadDepth) -> Vec<u32> {
+        let mut slots = Vec::new();
+        for path in &chain.paths {
+            self.note(path.clone(), depth);
+            slots.push(self.slot(&path.keys));
         }
+        if chain.ends_in_key {
+            slots.push(self.own_key());
+        }
+        slots
     }
 
     /// `.noindex == true or .indexable == false`.
@@ -228,15 +252,11 @@ impl TreeBuilder {
         let mut inputs: Vec<(String, u32)> = Vec::new();
         let mut whole = None;
         for keys in expression.uses() {
-            let path = Path {
-                keys: keys.clone(),
-                each: false,
-            };
-            self.note(path, ReadDepth::Whole);
+            self.note(Path::to_value(keys.clone()), ReadDepth::Whole);
             match keys.first() {
-                None => whole = Some(self.slot(&Keys::new())),
+                None => whole = Some(self.slot(&[])),
                 Some(key) if inputs.iter().any(|(known, _)| known == key) => {}
-                Some(key) => inputs.push((key.clone(), self.slot(&vec![key.clone()]))),
+                Some(key) => inputs.push((key.clone(), self.slot(std::slice::from_ref(key)))),
             }
         }
         Pick::Expression {

@@ -101,6 +101,14 @@ pub(crate) fn fill<'de>(node: &Node, raw: &'de str, slots: &mut Slots<'de>, mend
     }
 }
 
+/// What stood where an object was expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Collected {
+    Object,
+    Null,
+    Other,
+}
+
 /// Reads one object into slots; says whether it was one.
 pub(crate) struct Collect<'a, 'de> {
     pub(crate) node: &'a Node,
@@ -109,21 +117,21 @@ pub(crate) struct Collect<'a, 'de> {
 }
 
 impl<'de> DeserializeSeed<'de> for Collect<'_, 'de> {
-    type Value = bool;
+    type Value = Collected;
 
-    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<bool, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Collected, D::Error> {
         reader.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Collect<'_, 'de> {
-    type Value = bool;
+    type Value = Collected;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Collected, A::Error> {
         while let Some(child) = map.next_key_seed(KeySeed(self.node))? {
             match child {
                 Some(child) => {
@@ -135,36 +143,36 @@ impl<'de> Visitor<'de> for Collect<'_, 'de> {
                 }
             }
         }
-        Ok(true)
+        Ok(Collected::Object)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Collected, A::Error> {
         while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(false)
+        Ok(Collected::Other)
     }
 
-    fn visit_unit<E>(self) -> Result<bool, E> {
-        Ok(false)
+    fn visit_unit<E>(self) -> Result<Collected, E> {
+        Ok(Collected::Null)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
-        Ok(false)
+    fn visit_bool<E>(self, _: bool) -> Result<Collected, E> {
+        Ok(Collected::Other)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<bool, E> {
-        Ok(false)
+    fn visit_i64<E>(self, _: i64) -> Result<Collected, E> {
+        Ok(Collected::Other)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<bool, E> {
-        Ok(false)
+    fn visit_u64<E>(self, _: u64) -> Result<Collected, E> {
+        Ok(Collected::Other)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<bool, E> {
-        Ok(false)
+    fn visit_f64<E>(self, _: f64) -> Result<Collected, E> {
+        Ok(Collected::Other)
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<bool, E> {
-        Ok(false)
+    fn visit_str<E>(self, _: &str) -> Result<Collected, E> {
+        Ok(Collected::Other)
     }
 }
 

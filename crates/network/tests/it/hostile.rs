@@ -54,7 +54,6 @@ fn what_is_no_json_is_malformed_and_says_why() {
 fn one_bad_item_does_not_lose_the_others() {
     let bad = [
         "3",
-        "null",
         "true",
         "\"x\"",
         "[]",
@@ -82,6 +81,10 @@ fn one_bad_item_does_not_lose_the_others() {
         assert_eq!(reading.items, 2, "{item}");
         assert!(reading.mended >= 1, "{item}");
     }
+    // A null says that somebody is gone; nothing is lost with it.
+    let body = format!("[{},null,{}]", post(""), post(""));
+    let reading = timeline(body.as_bytes());
+    assert_eq!((reading.items, reading.mended), (2, 0));
 }
 
 #[test]

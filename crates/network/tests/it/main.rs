@@ -8,6 +8,7 @@
 )]
 
 mod auth;
+mod decode;
 mod documentation;
 mod example;
 mod hostile;
