@@ -131,7 +131,7 @@ async fn handle(shared: Arc<Shared>, peer: Peer, request: Parts) -> Response {
     }
     let refused = match &verdict.refusal {
         _ if trouble == Some(Trouble::BadGateway) => Some(bad_gateway()),
-        Some(refusal) => Some(refused(&shared, refusal)),
+        Some(refusal) => Some(refused(refusal)),
         None if is_token_valid => None,
         None => Some(Problem::InvalidToken.into()),
     };
@@ -231,12 +231,9 @@ fn charge_items(shared: &Shared, verdict: &mut Verdict, answer: &Answer) {
 }
 
 /// The answer to a call that a limit refused.
-fn refused(shared: &Shared, refusal: &Refusal) -> Answer {
+fn refused(refusal: &Refusal) -> Answer {
     let mut answer = Answer::from(Problem::TooManyRequests);
     answer.status = refusal.status;
-    let instance = shared.instance.as_ref();
-    answer.retry_after_s =
-        instance.and_then(|instance| instance.software.retry_after_s(refusal.status));
     if let Some(body) = &refusal.body {
         answer.body = body.clone().into_bytes();
     }
@@ -347,9 +344,6 @@ fn headers(answer: &Answer, verdict: &Verdict, now_us: i64) -> Vec<Header> {
     }
     if let Some(location) = &answer.location {
         headers.push(("location".into(), location.clone()));
-    }
-    if let Some(seconds) = answer.retry_after_s {
-        headers.push(("retry-after".into(), seconds.to_string()));
     }
     headers.extend(verdict.headers());
     headers

@@ -54,9 +54,13 @@ pub(crate) struct Plan {
 impl Plan {
     /// `i01.localhost:3000` and so on.
     fn hosts(self) -> Arc<[String]> {
-        let port = self.port;
+        let port = match self.port {
+            // Nobody writes it.
+            80 => String::new(),
+            port => format!(":{port}"),
+        };
         (1..=self.instances)
-            .map(|number| format!("i{number:02}.localhost:{port}"))
+            .map(|number| format!("i{number:02}.localhost{port}"))
             .collect()
     }
 

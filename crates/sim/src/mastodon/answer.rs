@@ -19,8 +19,6 @@ pub(crate) struct Answer {
     pub(crate) link: Option<String>,
     /// The `Location` header.
     pub(crate) location: Option<String>,
-    /// The `Retry-After` header.
-    pub(crate) retry_after_s: Option<u32>,
     /// How the page was spoilt.
     pub(crate) spoilt: Option<Spoil>,
 }
@@ -85,7 +83,6 @@ impl Answer {
                 body,
                 link: None,
                 location: None,
-                retry_after_s: None,
                 spoilt: None,
             },
         )
@@ -98,7 +95,6 @@ impl Answer {
             body: Vec::new(),
             link: None,
             location: Some(location),
-            retry_after_s: None,
             spoilt: None,
         }
     }
@@ -110,7 +106,6 @@ impl Answer {
             body,
             link: None,
             location: None,
-            retry_after_s: None,
             spoilt: None,
         }
     }
@@ -151,7 +146,6 @@ impl From<Problem> for Answer {
             body,
             link: None,
             location: None,
-            retry_after_s: None,
             spoilt: None,
         }
     }

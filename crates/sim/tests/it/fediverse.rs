@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kittiwake_sim::{Limits, SimConfig, SimError, serve};
+use kittiwake_sim::{Faults, Limits, SimConfig, SimError, serve};
 use serde_json::Value;
 
 use crate::client::{AT_US, Sim, ids, now_us};
@@ -282,6 +282,10 @@ async fn the_limits_of_one_instance_are_nobody_elses() {
     let other = sim.try_get_at(&hosts[1], "/api/v2/instance").await.unwrap();
     assert_eq!(other.status, 200);
     assert_eq!(other.headers["x-ratelimit-remaining"], "299");
+    // GoToSocial, which has limits of its own.
+    let third = sim.try_get_at(&hosts[3], "/api/v2/instance").await.unwrap();
+    assert_eq!(third.headers["x-ratelimit-limit"], "300");
+    assert!(third.headers["x-ratelimit-reset"].contains('T'));
     let ledger = sim.get("/_sim/ledger").await.json();
     let totals: Vec<u64> = ledger["hosts"]
         .as_array()
@@ -289,7 +293,7 @@ async fn the_limits_of_one_instance_are_nobody_elses() {
         .iter()
         .map(|host| host["total"].as_u64().unwrap())
         .collect();
-    assert_eq!(totals, [602, 1, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(totals, [602, 1, 0, 1, 0, 0, 0, 0]);
     let violations = |index: usize| ledger["hosts"][index]["violations_total"].as_u64().unwrap();
     assert!(violations(0) >= 1);
     assert_eq!(violations(1), 0);
@@ -367,6 +371,43 @@ async fn some_have_moved_to_an_account_elsewhere() {
         assert_ne!(target["host"], user["host"]);
         assert!(target["moved_to"].is_null() && account["moved"]["moved"].is_null());
     }
+}
+
+#[tokio::test]
+async fn faults_strike_the_people_of_an_instance_by_its_own_ids() {
+    let mut config = config(300, 6);
+    config.faults = Faults::Hostile;
+    config.stall_ms = 1;
+    let sim = Sim::start(config).await;
+    let host = &sim.server.hosts()[0];
+    let before = set_of(&sim.truth_where("users", "&before_faults=1").await, "id");
+    for user in sim.truth("users").await {
+        if text(&user, "host") != host {
+            continue;
+        }
+        for list in [
+            "statuses?limit=5",
+            "followers?limit=5",
+            "statuses?limit=5&max_id=",
+        ] {
+            let path = format!("/api/v1/accounts/{}/{list}", text(&user, "local_id"));
+            // Of three times the third is answered.
+            for _ in 0..3 {
+                sim.try_get_at(host, &path).await;
+            }
+        }
+    }
+    let faults = sim.get("/_sim/faults?host=i01&limit=10000").await.lines();
+    let bans: Vec<&Value> = faults
+        .iter()
+        .filter(|fault| fault["kind"] == "ban")
+        .collect();
+    assert!(!bans.is_empty() && faults.iter().any(|fault| fault["class"] == "transport"));
+    for ban in bans {
+        let id = ban["withdrew"]["ids"][0].as_str().unwrap();
+        assert!(before.contains(id));
+    }
+    assert!(sim.get("/_sim/faults?host=i02").await.lines().is_empty());
 }
 
 #[tokio::test]
