@@ -357,6 +357,7 @@ Examples:
   kittiwake sim serve --listen 127.0.0.1:3000 --users 2000 --speed 0 --limits off
   kittiwake sim serve --listen 127.0.0.1:3000 --faults hostile --stall-ms 500
   kittiwake sim serve --listen 127.0.0.1:3000 --limits-file limits.toml --clock-skew -2.5
+  kittiwake sim serve --listen 127.0.0.1:3000 --instances 12 --bad-instances 5
 
 Limits in a file look like this, one [[bucket]] for each:
   [[bucket]]
@@ -429,6 +430,15 @@ pub(crate) struct SimArguments {
     /// Milliseconds for which a fault keeps a caller waiting; most callers give up sooner.
     #[arg(long, default_value_t = 30_000)]
     pub stall_ms: u64,
+
+    /// How many instances people are spread over: a fediverse of servers of several kinds, called by
+    /// their names i01.localhost, i02.localhost and so on, all at the one address.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=999))]
+    pub instances: u16,
+
+    /// How many of them are out of order or lie. Which ones depends on the seed.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub bad_instances: u16,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -41,6 +41,10 @@ pub struct SimConfig {
     /// How long a fault keeps a caller waiting. Callers give up after their own time; a test that
     /// wants to see them give up takes more than that, one that wants to be quick takes less.
     pub stall_ms: u64,
+    /// How many instances people are spread over; 1 is one server that everybody is on.
+    pub instances: usize,
+    /// How many of them are out of order or lie.
+    pub troubled_instances: usize,
 }
 
 /// Long enough to notice, short enough for tests.
@@ -62,6 +66,8 @@ impl SimConfig {
             latency_ms: 0,
             faults: Faults::None,
             stall_ms: STALL_MS,
+            instances: 1,
+            troubled_instances: 0,
         }
     }
 }

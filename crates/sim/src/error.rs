@@ -15,6 +15,12 @@ pub enum SimError {
     Speed,
     #[error("the server's clock cannot be off by more than ten years")]
     Skew,
+    #[error(
+        "a fediverse has 1 to {max} instances, and the first of them is always in order: {instances} with {troubled} \
+         troubled ones cannot be",
+        max = crate::fediverse::INSTANCES_MAX
+    )]
+    Instances { instances: usize, troubled: usize },
     #[error("cannot listen on {address}")]
     Listen {
         address: SocketAddr,

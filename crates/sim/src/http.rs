@@ -8,37 +8,46 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 
 use crate::Limits;
 use crate::clock::Clock;
-use crate::faults::{FaultLog, FaultState, Kind, Told, script};
+use crate::faults::{Disturbance, FaultLog, FaultState, Kind, Told, script};
+use crate::fediverse::{BAD_GATEWAY, Instance, Trouble};
+use crate::hub::Hub;
 use crate::ledger::{Entered, Ledger};
 use crate::limits::{Call, Caller, Header, Limiter, Refusal, Verdict};
-use crate::mastodon::{AccountCache, Answer, Problem, Route, is_paging};
+use crate::mastodon::{AccountCache, Answer, JSON, Problem, Route, is_paging};
 use crate::probe;
-use crate::question::{Question, Reply};
+use crate::question::{Question, Reply, host_of};
 use crate::stay::Stay;
 use crate::wire::{Ending, Peer, Script};
 use crate::world::World;
 use crate::world::time::http_date;
 
+/// The status for a call by a name that nobody here has.
+const MISDIRECTED: u16 = 421;
 /// Longer tokens are no tokens.
 const TOKEN_LENGTH_MAX: usize = 256;
 
 /// Everything requests share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) world: World,
-    pub(crate) clock: Clock,
+    pub(crate) world: Arc<World>,
+    pub(crate) clock: Arc<Clock>,
     pub(crate) latency: Duration,
     pub(crate) seed: u64,
-    pub(crate) faults: FaultState,
+    pub(crate) faults: Arc<FaultState>,
     /// How long a fault keeps a caller waiting.
     pub(crate) stall: Duration,
     pub(crate) accounts: AccountCache,
     pub(crate) books: Mutex<Books>,
+    /// Whether callers can ask what they have left.
+    pub(crate) has_limits_page: bool,
+    /// None where everybody is on one server.
+    pub(crate) instance: Option<Instance>,
 }
 
 /// What is counted. One lock, so that a call is counted and entered in one step.
@@ -60,49 +69,81 @@ impl Books {
 }
 
 impl Shared {
+    /// What happens to the answer to a call. Instances do not share what happens to them.
+    fn disturb(&self, question: &Question) -> Option<Disturbance> {
+        match &self.instance {
+            Some(instance) => {
+                let target = format!("{}{}", instance.number, question.target);
+                self.faults.disturb(&target, &question.params)
+            }
+            None => self.faults.disturb(&question.target, &question.params),
+        }
+    }
+
     pub(crate) fn books(&self) -> MutexGuard<'_, Books> {
         // Nothing that is done under the lock can panic half way.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-pub(crate) fn router(shared: Arc<Shared>) -> Router {
-    Router::new().fallback(handle).with_state(shared)
+pub(crate) fn router(hub: Arc<Hub>) -> Router {
+    Router::new().fallback(dispatch).with_state(hub)
 }
 
-async fn handle(
-    State(shared): State<Arc<Shared>>,
+/// Finds out who is called.
+async fn dispatch(
+    State(hub): State<Arc<Hub>>,
     ConnectInfo(peer): ConnectInfo<Peer>,
     request: Request,
 ) -> Response {
     let (request, _body) = request.into_parts();
     if request.uri.path().starts_with("/_sim") {
-        return probe::handle(shared, &request.uri).await;
+        return probe::handle(hub, &request.uri).await;
     }
+    let host = host_of(&request);
+    let Some(shared) = hub.called(&host) else {
+        hub.note_stranger(&host);
+        let body = br#"{"error":"nobody here has that name"}"#.to_vec();
+        return body_response(MISDIRECTED, JSON, body);
+    };
+    handle(Arc::clone(shared), peer, request).await
+}
+
+async fn handle(shared: Arc<Shared>, peer: Peer, request: Parts) -> Response {
     let (caller, is_token_valid) = caller(&request.headers, peer.address);
     let mut question = Question::read(&request, matches!(caller, Caller::Token { .. }));
     let has_no_such_page = match question.route {
         Route::Loop => shared.faults.is_off(),
-        Route::Limits => !matches!(shared.books().limiter, Limiter::Declared(_)),
-        _ => false,
+        Route::Limits => !shared.has_limits_page,
+        _ => shared.instance.is_none() && question.route.is_of_a_fediverse(),
     };
     if has_no_such_page {
         question.route = Route::Unknown;
     }
     let (mut verdict, entered) = count(&shared, &caller, &question);
     let stay = Stay::new(&shared, verdict.take_held());
+    let trouble = shared
+        .instance
+        .as_ref()
+        .and_then(|instance| instance.trouble);
+    if let Some(script) = trouble.and_then(|trouble| trouble.script(shared.stall)) {
+        return stand_in(&peer, Script { stay, ..script });
+    }
     let refused = match &verdict.refusal {
+        _ if trouble == Some(Trouble::BadGateway) => Some(bad_gateway()),
         Some(refusal) => Some(refused(refusal)),
         None if is_token_valid => None,
         None => Some(Problem::InvalidToken.into()),
     };
     let is_of_the_world = !matches!(question.route, Route::Limits | Route::Loop | Route::Unknown);
     let disturbance = match refused {
-        None if is_of_the_world => shared.faults.disturb(&question.target, &question.params),
+        None if is_of_the_world => shared.disturb(&question),
         _ => None,
     };
-    if !shared.latency.is_zero() {
-        tokio::time::sleep(shared.latency).await;
+    let delay = trouble.and_then(|trouble| trouble.delay(shared.stall));
+    let delay = shared.latency + delay.unwrap_or_default();
+    if !delay.is_zero() {
+        tokio::time::sleep(delay).await;
     }
     let reply = match refused {
         Some(answer) => answer.into(),
@@ -197,6 +238,11 @@ fn refused(refusal: &Refusal) -> Answer {
         answer.body = body.clone().into_bytes();
     }
     answer
+}
+
+/// The answer of a proxy whose server is gone.
+fn bad_gateway() -> Answer {
+    Answer::with_body(502, "text/html", BAD_GATEWAY.as_bytes().to_vec())
 }
 
 /// What the caller has left.
@@ -304,11 +350,7 @@ fn headers(answer: &Answer, verdict: &Verdict, now_us: i64) -> Vec<Header> {
 }
 
 fn respond(answer: Answer, headers: Vec<Header>) -> Response {
-    let mut response = body_response(
-        answer.status,
-        "application/json; charset=utf-8",
-        answer.body,
-    );
+    let mut response = body_response(answer.status, answer.content_type, answer.body);
     for (name, value) in headers {
         // A value that is none came with the caller's own host header; names were checked when they
         // were read.

@@ -9,6 +9,7 @@
 //!
 //! - `world/`: pure functions of seed, size and time; see `world/mod.rs`
 //! - `mastodon/`: what is asked, and the entities that answer it
+//! - `fediverse/`, `hub.rs`: many instances over one world, where there are several
 //! - `limits/`, `ledger.rs`: what is counted and written down; `stay.rs`: until when
 //! - `faults/`, `wire.rs`: what goes wrong on purpose, and the connections that let it
 //! - `truth.rs`, `probe.rs`: the ground truth and the ledger under `/_sim`
@@ -18,7 +19,9 @@ mod clock;
 mod config;
 mod error;
 mod faults;
+mod fediverse;
 mod http;
+mod hub;
 mod ledger;
 mod limits;
 mod mastodon;
@@ -37,5 +40,5 @@ pub use limits::{DeclaredLimits, LimitsError};
 pub use server::{Server, serve};
 pub use world::WorldError;
 
-/// The host in all data, whatever the address: two runs on two ports give the same data.
+/// The host in all data of a server that everybody is on, whatever the address: two runs on two ports give the same data.
 pub(crate) const HOST: &str = "sim.example";

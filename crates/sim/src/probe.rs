@@ -12,15 +12,20 @@
 //! - `/_sim/truth/TABLE?after=TOKEN&limit=N&at_us=T`: the ground truth, now or at another time, as
 //!   JSON lines; `after` is the last line's `_after`, an empty answer is the end. What faults took
 //!   away is not there, unless it is asked for with `before_faults=1`
+//!
+//! Where there are several instances, `host=NAME` says whose ledger and faults are meant; without it
+//! `/_sim/ledger` sums up all of them. `hosts=PATTERNS` restricts the truth to what those hosts tell.
 
 use std::sync::Arc;
 
 use axum::http::Uri;
 use axum::response::Response;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::fediverse::Instance;
 use crate::http::{Shared, body_response};
+use crate::hub::{Hub, is_among};
 use crate::ledger::{EntryRow, Violation};
 use crate::limits::WindowRow;
 use crate::mastodon::Params;
@@ -43,28 +48,87 @@ struct LedgerAnswer<'a> {
     calls: Option<Vec<EntryRow<'a>>>,
 }
 
-pub(crate) async fn handle(shared: Arc<Shared>, uri: &Uri) -> Response {
+pub(crate) async fn handle(hub: Arc<Hub>, uri: &Uri) -> Response {
     let params = Params::read(uri.query().unwrap_or_default());
     let path = uri.path().trim_end_matches('/').to_owned();
     // Some answers are long work: the requests of crawlers must not wait behind them.
-    let work = tokio::task::spawn_blocking(move || answer(&shared, &path, &params));
+    let work = tokio::task::spawn_blocking(move || answer(&hub, &path, &params));
     work.await
         .unwrap_or_else(|_| problem(500, "the answer could not be made"))
 }
 
-fn answer(shared: &Shared, path: &str, params: &Params) -> Response {
+fn answer(hub: &Hub, path: &str, params: &Params) -> Response {
+    // The world and the clocks are the same for all instances, the books are not.
+    let first = hub.first();
+    let (shared, is_named) = match params.get("host").filter(|_| hub.is_fediverse()) {
+        Some(name) => match hub.named(name) {
+            Some(shared) => (shared, true),
+            None => return problem(404, "there is no such host"),
+        },
+        None => (first, !hub.is_fediverse()),
+    };
     match path {
-        "/_sim/clock" => json_response(&shared.clock.spec()),
-        "/_sim/advance" => advance(shared, params),
-        "/_sim/ledger" => ledger(shared, params.get("calls") != Some("0")),
+        "/_sim/clock" => json_response(&first.clock.spec()),
+        "/_sim/advance" => advance(first, params),
+        "/_sim/ledger" if is_named => ledger(shared, params.get("calls") != Some("0")),
+        "/_sim/ledger" => ledger_of_all(hub, params.get("allowed")),
+        "/_sim/faults" | "/_sim/faults/summary" | "/_sim/ledger/calls" if !is_named => {
+            problem(400, "every host has its own: say which with `host`")
+        }
         "/_sim/faults" => faults(shared, params),
         "/_sim/faults/summary" => json_response(&shared.books().faults.summary()),
         "/_sim/ledger/calls" => ledger_calls(shared, params),
         _ => match path.strip_prefix("/_sim/truth/").map(str::parse) {
-            Some(Ok(table)) => truth(shared, table, params),
+            Some(Ok(Table::Hosts)) if !hub.is_fediverse() => problem(404, "there is no such page"),
+            Some(Ok(table)) => truth(hub, table, params),
             _ => problem(404, "there is no such page"),
         },
     }
+}
+
+/// What came to each instance, and what went astray.
+fn ledger_of_all(hub: &Hub, allowed: Option<&str>) -> Response {
+    let mut outside = 0;
+    let (mut total, mut violations_total) = (0, 0);
+    let mut hosts: Vec<Value> = Vec::new();
+    for shared in hub.all() {
+        let Some(instance) = &shared.instance else {
+            continue;
+        };
+        let books = shared.books();
+        let calls = books.ledger.total();
+        if allowed.is_some_and(|patterns| !is_among(patterns, instance.host())) {
+            outside += calls;
+        }
+        total += calls;
+        violations_total += books.ledger.violations_total();
+        hosts.push(json!({
+            "host": instance.host(),
+            "software": instance.software,
+            "trouble": instance.trouble,
+            "total": calls,
+            "violations_total": books.ledger.violations_total(),
+        }));
+    }
+    let strangers = hub.strangers().clone();
+    let strange = strangers.values().sum::<u64>();
+    let canary = hub.canary().map(|canary| {
+        let dialled = canary.dialled();
+        json!({
+            "address": canary.address.to_string(),
+            "dialled": dialled.dialled,
+            "lines": dialled.lines,
+        })
+    });
+    json_response(&json!({
+        "total": total,
+        "violations_total": violations_total,
+        "hosts": hosts,
+        // Calls of hosts that were not allowed, if it was said which are.
+        "outside": allowed.map(|_| outside + strange),
+        "strangers": strangers,
+        "canary": canary,
+    }))
 }
 
 fn advance(shared: &Shared, params: &Params) -> Response {
@@ -115,7 +179,13 @@ fn faults(shared: &Shared, params: &Params) -> Response {
     lines_response(rows)
 }
 
-fn truth(shared: &Shared, table: Table, params: &Params) -> Response {
+fn truth(hub: &Hub, table: Table, params: &Params) -> Response {
+    let shared = hub.first();
+    let instances = hub.instances();
+    let asked_hosts = params.get("hosts").map(|patterns| {
+        let is_asked = |instance: &&Instance| is_among(patterns, instance.host());
+        instances.iter().map(is_asked).collect::<Vec<bool>>()
+    });
     // A fixed time keeps a walk over many pages whole while the world moves on.
     let at_us = params
         .number("at_us")
@@ -126,6 +196,8 @@ fn truth(shared: &Shared, table: Table, params: &Params) -> Response {
         table,
         after: params.get("after"),
         limit: params.number("limit"),
+        instances: &instances,
+        asked_hosts: asked_hosts.as_deref(),
         now: if params.is_true("before_faults") {
             Moment::undisturbed(at_us)
         } else {

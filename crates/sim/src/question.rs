@@ -12,6 +12,13 @@ use crate::ledger::Asked;
 use crate::mastodon::{Answer, Asking, Params, Problem, Renderer, Route};
 use crate::world::Moment;
 
+/// The name that a caller calls.
+pub(crate) fn host_of(request: &Parts) -> String {
+    let host = request.headers.get(HOST);
+    let host = host.and_then(|host| host.to_str().ok());
+    host.unwrap_or_default().to_owned()
+}
+
 /// What the world is asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
@@ -34,14 +41,13 @@ impl Question {
             Route::Unknown
         };
         let target = request.uri.path_and_query();
-        let host = request.headers.get(HOST);
-        let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let host = host_of(request);
         Self {
             route,
             params,
             target: target.map_or_else(String::new, ToString::to_string),
             url: format!("http://{host}{}", request.uri.path()),
-            host: host.to_owned(),
+            host,
             is_signed_in,
         }
     }
@@ -79,6 +85,7 @@ impl Question {
             accounts: &shared.accounts,
             now: Moment::new(now_us, &withdrawn),
             is_signed_in: self.is_signed_in,
+            instance: shared.instance.as_ref(),
         };
         let asking = Asking {
             route: &self.route,

@@ -12,11 +12,13 @@ use tokio::task::JoinHandle;
 
 use crate::clock::{Clock, machine_now_us};
 use crate::faults::FaultState;
+use crate::fediverse::{Canary, INSTANCES_MAX, Instance, Plan};
 use crate::http::{self, Books, Shared};
+use crate::hub::Hub;
 use crate::mastodon::AccountCache;
 use crate::wire::{Peer, WireListener};
 use crate::world::{Moment, World};
-use crate::{SimConfig, SimError};
+use crate::{Limits, SimConfig, SimError};
 
 /// How long a shutdown waits for requests that are being answered.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(2);
@@ -27,14 +29,21 @@ pub struct Server {
     address: SocketAddr,
     seed: u64,
     at_us: i64,
-    shared: Arc<Shared>,
+    hub: Arc<Hub>,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
 /// Starts a synthetic network; it answers from the moment this returns.
 pub async fn serve(config: SimConfig) -> Result<Server, SimError> {
-    let clock = Clock::new(&config, machine_now_us)?;
+    let clock = Arc::new(Clock::new(&config, machine_now_us)?);
+    let (instances, troubled) = (config.instances, config.troubled_instances);
+    if !(1..=INSTANCES_MAX).contains(&instances) || troubled >= instances {
+        return Err(SimError::Instances {
+            instances,
+            troubled,
+        });
+    }
     let world = World::new(config.seed, config.users, config.at_us)?;
     let refused = |source| SimError::Listen {
         address: config.listen,
@@ -42,17 +51,22 @@ pub async fn serve(config: SimConfig) -> Result<Server, SimError> {
     };
     let listener = TcpListener::bind(config.listen).await.map_err(refused)?;
     let address = listener.local_addr().map_err(refused)?;
-    let shared = Arc::new(Shared {
-        world,
-        clock,
-        latency: Duration::from_millis(config.latency_ms),
-        seed: config.seed,
-        faults: FaultState::new(config.seed, config.faults),
-        stall: Duration::from_millis(config.stall_ms),
-        accounts: AccountCache::default(),
-        books: Mutex::new(Books::new(&config.limits)),
-    });
-    let router = http::router(Arc::clone(&shared));
+    let (canary, instances) = if instances > 1 {
+        let canary = Canary::listen().await.map_err(refused)?;
+        let plan = Plan {
+            seed: config.seed,
+            instances,
+            troubled,
+            port: address.port(),
+            canary: canary.address,
+        };
+        (Some(canary), plan.instances())
+    } else {
+        (None, Vec::new())
+    };
+    let all = shared_by_instance(&config, world, &clock, instances);
+    let hub = Arc::new(Hub::new(all, canary));
+    let router = http::router(Arc::clone(&hub));
     let service = router.into_make_service_with_connect_info::<Peer>();
     let listener = WireListener(listener);
     let (stop, stopped) = oneshot::channel::<()>();
@@ -70,10 +84,48 @@ pub async fn serve(config: SimConfig) -> Result<Server, SimError> {
         address,
         seed: config.seed,
         at_us: config.at_us,
-        shared,
+        hub,
         stop,
         task,
     })
+}
+
+/// What the requests of each instance share; of one server if there are no instances.
+fn shared_by_instance(
+    config: &SimConfig,
+    mut world: World,
+    clock: &Arc<Clock>,
+    instances: Vec<Instance>,
+) -> Vec<Arc<Shared>> {
+    if !instances.is_empty() {
+        world.settle(instances.iter().map(Instance::home_plan).collect());
+    }
+    let world = Arc::new(world);
+    let faults = Arc::new(FaultState::new(config.seed, config.faults));
+    let shared = |instance: Option<Instance>| {
+        let limits = match (&config.limits, &instance) {
+            (Limits::Strict, Some(instance)) if instance.is_sound() => instance.software.limits(),
+            // Nobody counts where nobody answers.
+            (_, Some(instance)) if !instance.is_sound() && !instance.is_lying() => Limits::Off,
+            (limits, _) => limits.clone(),
+        };
+        Arc::new(Shared {
+            world: Arc::clone(&world),
+            clock: Arc::clone(clock),
+            latency: Duration::from_millis(config.latency_ms),
+            seed: config.seed,
+            faults: Arc::clone(&faults),
+            stall: Duration::from_millis(config.stall_ms),
+            accounts: AccountCache::default(),
+            books: Mutex::new(Books::new(&limits)),
+            has_limits_page: matches!(config.limits, Limits::Declared(_)),
+            instance,
+        })
+    };
+    if instances.is_empty() {
+        return vec![shared(None)];
+    }
+    instances.into_iter().map(Some).map(shared).collect()
 }
 
 impl Server {
@@ -87,38 +139,76 @@ impl Server {
     }
 
     pub fn clock(&self) -> ClockSpec {
-        self.shared.clock.spec()
+        self.hub.first().clock.spec()
     }
 
     /// One line of JSON that says where the network is and how its clocks run.
     pub fn ready_line(&self) -> String {
-        json!({
+        let shared = self.hub.first();
+        let mut line = json!({
             "listening": self.url(),
-            "users": self.shared.world.users(),
+            "users": shared.world.users(),
             "seed": self.seed,
-            "clock": self.shared.clock.spec(),
-        })
-        .to_string()
+            "clock": shared.clock.spec(),
+        });
+        if let Some(canary) = self.hub.canary() {
+            line["instances"] = json!(self.hosts());
+            line["canary"] = json!(canary.address.to_string());
+        }
+        line.to_string()
+    }
+
+    /// Host and port of every instance; none if everybody is on one server.
+    pub fn hosts(&self) -> Vec<String> {
+        let instances = self.hub.instances();
+        instances
+            .into_iter()
+            .map(|instance| instance.host().to_owned())
+            .collect()
+    }
+
+    /// How often somebody called the listener that stands for all private addresses.
+    pub fn canary_calls(&self) -> u64 {
+        self.hub
+            .canary()
+            .map_or(0, |canary| canary.dialled().dialled)
     }
 
     /// Handles of users to begin a crawl with: the most followed who were shown, wrote and followed
-    /// somebody when the world started.
+    /// somebody when the world started. With their host if there are several.
     pub fn seed_handles(&self, count: usize) -> Vec<String> {
-        let world = &self.shared.world;
+        let world = &self.hub.first().world;
         let users = world
             .seed_users(Moment::undisturbed(self.at_us))
             .take(count);
-        users.map(|user| world.username(user, self.at_us)).collect()
+        users
+            .map(|user| {
+                let username = world.username(user, self.at_us);
+                if world.is_settled() {
+                    return format!("{username}@{}", world.host(user));
+                }
+                username
+            })
+            .collect()
     }
 
     /// Calls that broke a limit so far.
     pub fn violations(&self) -> u64 {
-        self.shared.books().ledger.violations_total()
+        let violations = |shared: &Arc<Shared>| shared.books().ledger.violations_total();
+        self.hub.all().iter().map(violations).sum()
     }
 
     /// Stops listening, lets requests that are being answered finish, and returns.
     pub async fn shutdown(self) {
-        let Self { stop, mut task, .. } = self;
+        let Self {
+            stop,
+            mut task,
+            hub,
+            ..
+        } = self;
+        if let Some(canary) = hub.canary() {
+            canary.stop();
+        }
         // The task may be over already; then there is nothing left to stop.
         let _ = stop.send(());
         if tokio::time::timeout(SHUTDOWN_WAIT, &mut task)

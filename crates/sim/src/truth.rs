@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::mastodon::{account_uri, account_url, status_uri, status_url};
+use crate::fediverse::Instance;
 use crate::world::time::{DAY_US, iso_day};
 use crate::world::{Draft, Link, Moment, Post, Standing, World};
 
@@ -28,6 +28,8 @@ pub(crate) enum Table {
     Reposters,
     /// Who shows which tags on the profile.
     UserTags,
+    /// The instances, where there are several.
+    Hosts,
 }
 
 impl FromStr for Table {
@@ -43,6 +45,7 @@ impl FromStr for Table {
             "likes" => Ok(Self::Likes),
             "reposters" => Ok(Self::Reposters),
             "user_tags" => Ok(Self::UserTags),
+            "hosts" => Ok(Self::Hosts),
             _ => Err(()),
         }
     }
@@ -74,6 +77,10 @@ pub(crate) struct TruthPage<'a> {
     pub(crate) table: Table,
     pub(crate) after: Option<&'a str>,
     pub(crate) limit: Option<u64>,
+    /// None where everybody is on one server.
+    pub(crate) instances: &'a [&'a Instance],
+    /// Only what these tell of their own people, by the numbers of the instances.
+    pub(crate) asked_hosts: Option<&'a [bool]>,
     pub(crate) now: Moment<'a>,
 }
 
@@ -89,6 +96,8 @@ pub(crate) fn page(world: &World, asked: TruthPage<'_>) -> Option<Vec<u8>> {
     let teller = Teller {
         world,
         now: asked.now,
+        instances: asked.instances,
+        asked_hosts: asked.asked_hosts,
     };
     let mut lines = Lines {
         body: Vec::new(),
@@ -106,6 +115,13 @@ pub(crate) fn page(world: &World, asked: TruthPage<'_>) -> Option<Vec<u8>> {
         }
         return Some(lines.body);
     }
+    if asked.table == Table::Hosts {
+        let first = after.map_or(0, |after| after.item as usize + 1);
+        for instance in asked.instances.iter().skip(first) {
+            lines.push(&teller.host(instance));
+        }
+        return Some(lines.body);
+    }
     let first_user = after.map_or(0, |after| after.user);
     for user in first_user..world.users() {
         if lines.is_full() {
@@ -115,14 +131,16 @@ pub(crate) fn page(world: &World, asked: TruthPage<'_>) -> Option<Vec<u8>> {
             .filter(|after| after.user == user)
             .map(|after| after.item);
         match asked.table {
-            Table::Users if done.is_none() => lines.push(&teller.user(user)),
+            Table::Users if done.is_none() && teller.is_told(user) => {
+                lines.push(&teller.user(user));
+            }
             Table::UserRelations => teller.relations(user, done, &mut lines),
             Table::Statuses => teller.posts(user, done, &mut lines, Teller::status),
             Table::Comments => teller.posts(user, done, &mut lines, Teller::comment),
             Table::Reposters => teller.posts(user, done, &mut lines, Teller::reposter),
             Table::Likes => teller.likes(user, done, &mut lines),
             Table::UserTags => teller.user_tags(user, done, &mut lines),
-            Table::Users | Table::Tags => {}
+            Table::Users | Table::Tags | Table::Hosts => {}
         }
     }
     Some(lines.body)
@@ -156,15 +174,17 @@ impl Lines {
 struct Teller<'a> {
     world: &'a World,
     now: Moment<'a>,
+    instances: &'a [&'a Instance],
+    asked_hosts: Option<&'a [bool]>,
 }
 
 impl Teller<'_> {
     fn uri(&self, user: u64) -> String {
-        account_uri(self.world.account_id(user))
+        self.world.account_uri(user)
     }
 
     fn post_uri(&self, post: &Post) -> String {
-        status_uri(self.world.account_id(post.user()), post)
+        self.world.status_uri(post)
     }
 
     /// What replies and reposts point at is never itself a repost.
@@ -175,7 +195,56 @@ impl Teller<'_> {
         })
     }
 
+    /// Somebody's home, where there are several.
+    fn home(&self, user: u64) -> Option<&Instance> {
+        self.instances.get(self.world.home(user)).copied()
+    }
+
+    /// Whether somebody's home is asked and can be relied on.
+    fn is_told(&self, user: u64) -> bool {
+        let (Some(asked), Some(home)) = (self.asked_hosts, self.home(user)) else {
+            return true;
+        };
+        asked[home.number] && home.is_sound()
+    }
+
+    /// Whether nobody is shown somebody's lists.
+    fn hides_lists(&self, user: u64) -> bool {
+        self.world.hides_lists(user)
+            || self
+                .home(user)
+                .is_some_and(|home| home.software.hides_lists(self.world, user))
+    }
+
+    fn host(&self, instance: &Instance) -> Value {
+        json!({
+            "host": instance.host(),
+            "software": instance.software,
+            "version": instance.software.version(),
+            "people": self.world.people_of(instance.number),
+            "trouble": instance.trouble,
+            "needs_token": instance.software.is_closed(),
+            "_after": format!("0-{}", instance.number),
+        })
+    }
+
     fn user(&self, user: u64) -> Value {
+        let mut row = self.user_of_world(user);
+        if let Some(home) = self.home(user) {
+            let username = row["username"].as_str().unwrap_or_default();
+            row["acct"] = json!(format!("{username}@{}", home.host()));
+            row["host"] = json!(home.host());
+            row["hides_lists"] = json!(self.hides_lists(user));
+            row["needs_token"] = json!(home.software.is_closed());
+            row["trouble"] = json!(home.trouble);
+            row["lie"] = json!(home.lie_of(self.world, user));
+            let moved_to = self.world.moved_to(user, self.now);
+            row["moved_to"] = json!(moved_to.map(|other| self.uri(other)));
+        }
+        row
+    }
+
+    fn user_of_world(&self, user: u64) -> Value {
         let world = self.world;
         let standing = world.standing(user, self.now);
         let is_banned = standing != Standing::Active;
@@ -189,11 +258,11 @@ impl Teller<'_> {
         });
         json!({
             "id": self.uri(user),
-            "local_id": world.account_id(user).to_string(),
+            "local_id": world.local_account_id(world.home(user), user),
             "acct": username,
             "username": username,
             "display_name": display_name,
-            "url": account_url(&username),
+            "url": world.account_url(user, self.now.at_us),
             "created_us": traits.created_day * DAY_US,
             "followers": counts.followers,
             "following": counts.following,
@@ -222,12 +291,19 @@ impl Teller<'_> {
             .iter()
             .filter(|edge| done.is_none_or(|done| edge.id > done))
         {
+            let in_following = !self.hides_lists(edge.source);
+            let in_followers = !self.hides_lists(edge.target);
+            let is_shown = (in_following && self.is_told(edge.source))
+                || (in_followers && self.is_told(edge.target));
+            if self.asked_hosts.is_some() && !is_shown {
+                continue;
+            }
             lines.push(&json!({
                 "source": self.uri(edge.source),
                 "target": self.uri(edge.target),
                 // Which of the two lists show it; neither may.
-                "in_following": !self.world.hides_lists(edge.source),
-                "in_followers": !self.world.hides_lists(edge.target),
+                "in_following": in_following,
+                "in_followers": in_followers,
                 "_after": format!("{user}-{}", edge.id),
             }));
         }
@@ -251,11 +327,10 @@ impl Teller<'_> {
         }
     }
 
-    #[expect(
-        clippy::unnecessary_wraps,
-        reason = "has the shape of its sibling, which may be none"
-    )]
     fn status(&self, post: &Post) -> Option<Value> {
+        if !self.is_told(post.user()) {
+            return None;
+        }
         let world = self.world;
         let content = world.content(post, self.now.at_us);
         let counts = world.reaction_counts(post, self.now);
@@ -266,7 +341,7 @@ impl Teller<'_> {
         };
         Some(json!({
             "id": self.post_uri(post),
-            "local_id": post.id().to_string(),
+            "local_id": world.local_item_id(world.home(post.user()), post.id()),
             "author": self.uri(post.user()),
             "created_us": post.draft.at_us,
             "edited_us": world.edited_us(post, self.now.at_us),
@@ -277,7 +352,7 @@ impl Teller<'_> {
             "spoiler_text": content.spoiler_text,
             "reply_to": parent.map(|parent| self.target_uri(parent)),
             "repost_of": repost_of,
-            "url": status_url(&world.username(post.user(), self.now.at_us), post),
+            "url": world.status_url(post, self.now.at_us),
             "replies": counts.replies,
             "reposts": counts.reposts,
             "likes": counts.likes,
@@ -293,6 +368,9 @@ impl Teller<'_> {
         let Link::Repost(target) = post.link else {
             return None;
         };
+        if !self.is_told(post.user()) && !self.is_told(target.user) {
+            return None;
+        }
         Some(json!({
             "user": self.uri(post.user()),
             "status": self.target_uri(target),
@@ -306,7 +384,8 @@ impl Teller<'_> {
             if lines.is_full() {
                 return;
             }
-            if done.is_none_or(|done| item > done) {
+            // Who likes a post is told by the home of the post.
+            if done.is_none_or(|done| item > done) && self.is_told(target.user) {
                 lines.push(&json!({
                     "user": self.uri(user),
                     "status": self.target_uri(target),
@@ -317,6 +396,9 @@ impl Teller<'_> {
     }
 
     fn user_tags(&self, user: u64, done: Option<u64>, lines: &mut Lines) {
+        if !self.is_told(user) {
+            return;
+        }
         let tags = self.world.featured_tags(user, self.now);
         let counted = self.world.tag_uses(user, self.now, &tags);
         for (tag, tag_use) in tags.iter().zip(counted) {
@@ -334,6 +416,9 @@ impl Teller<'_> {
 
     /// A reply whose parent can still be seen.
     fn comment(&self, post: &Post) -> Option<Value> {
+        if !self.is_told(post.user()) {
+            return None;
+        }
         let parent = self.world.parent(post, self.now)?;
         let root = self.world.root(post, self.now);
         Some(json!({
@@ -361,6 +446,8 @@ mod tests {
                 table,
                 after: after.as_deref(),
                 limit: Some(limit),
+                instances: &[],
+                asked_hosts: None,
                 now: Moment::undisturbed(AT_US),
             };
             let body = String::from_utf8(page(world, asked).unwrap()).unwrap();
@@ -458,6 +545,8 @@ mod tests {
             table: Table::Users,
             after: Some("x"),
             limit: None,
+            instances: &[],
+            asked_hosts: None,
             now: Moment::undisturbed(AT_US),
         };
         assert_eq!(page(&world, asked), None);

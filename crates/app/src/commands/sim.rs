@@ -32,6 +32,11 @@ pub(crate) async fn run(arguments: &SimArguments) -> Result<ExitCode, Failure> {
             "speeds run from 0 to 1000000, and limits cannot stand still",
         ));
     }
+    if arguments.bad_instances >= arguments.instances && arguments.bad_instances > 0 {
+        return Err(Failure::usage(
+            "--bad-instances has to be less than --instances: the first one is always in order",
+        ));
+    }
     let server = kittiwake_sim::serve(SimConfig {
         listen: arguments.listen,
         users: arguments.users,
@@ -49,6 +54,8 @@ pub(crate) async fn run(arguments: &SimArguments) -> Result<ExitCode, Failure> {
             SimFaults::Hostile => Faults::Hostile,
         },
         stall_ms: arguments.stall_ms,
+        instances: usize::from(arguments.instances),
+        troubled_instances: usize::from(arguments.bad_instances),
     })
     .await
     .map_err(|error| Failure::other(error.to_string()))?;

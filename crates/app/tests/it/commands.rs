@@ -42,6 +42,11 @@ fn a_wrong_argument_is_a_usage_error_of_a_few_lines() {
         ("sim serve --clock-skew NaN", "ten years"),
         ("sim serve --clock-skew=-1e300", "ten years"),
         ("sim serve --limits-file nowhere.toml", "nowhere.toml"),
+        ("sim serve --instances 0", "1..=999"),
+        (
+            "sim serve --instances 3 --bad-instances 3",
+            "less than --instances",
+        ),
         (
             "sim serve --limits off --limits-file nowhere.toml",
             "leave out one of them",

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::plan::{Doom, List, Plan, target_number};
 use super::{Faults, Kind};
-use crate::mastodon::{Params, Route, Spoil, is_paging};
-use crate::world::{Withdrawn, World, ids};
+use crate::mastodon::{Params, Renderer, Route, Spoil, is_paging};
+use crate::world::Withdrawn;
 
 /// Targets whose calls are counted; about 16 bytes each. What is beyond meets no faults.
 const TARGETS_MAX: usize = 4_000_000;
@@ -79,7 +79,7 @@ impl FaultState {
     /// The doom that a call brings upon the user whose list it walks, if any.
     pub(super) fn doom(
         &self,
-        world: &World,
+        renderer: &Renderer<'_>,
         route: &Route,
         params: &Params,
     ) -> Option<(u64, Doom)> {
@@ -87,8 +87,8 @@ impl FaultState {
             return None;
         }
         let list = List::of(route)?;
-        let user = ids::parse(&route.subject()).and_then(|id| world.user_with_id(id))?;
-        let doom = self.plan.doom(world.place_by_fame(user))?;
+        let user = renderer.user_with_id(&route.subject())?;
+        let doom = self.plan.doom(renderer.world.place_by_fame(user))?;
         let struck = locked(&self.struck);
         let is_due = !struck.contains(&user) && struck.len() < STRUCK_MAX;
         (is_due && doom.strikes(list, is_paging(params))).then_some((user, doom))

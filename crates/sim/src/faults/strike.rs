@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::plan::Doom;
 use super::{FaultState, Kind};
-use crate::mastodon::{Asking, Renderer, Walked, account_uri, status_uri};
+use crate::mastodon::{Asking, Renderer, Walked};
 use crate::world::{Follow, Post, Standing, World};
 
 /// What was taken away, with ids as in the ground truth.
@@ -48,7 +48,7 @@ enum Change {
 impl FaultState {
     /// The change that a call brings about, if any. It holds once it is applied.
     pub(crate) fn strike(&self, renderer: &Renderer<'_>, asking: Asking<'_>) -> Option<Strike> {
-        let (user, doom) = self.doom(renderer.world, asking.route, asking.params)?;
+        let (user, doom) = self.doom(renderer, asking.route, asking.params)?;
         if !renderer.world.is_active(user, renderer.now) {
             return None;
         }
@@ -87,7 +87,7 @@ fn ban(world: &World, user: u64, doom: Doom) -> Strike {
         kind: doom.kind,
         withdrew: Withdrew {
             table: "users",
-            ids: vec![json!(account_uri(world.account_id(user)))],
+            ids: vec![json!(world.account_uri(user))],
             shown: false,
             standing: Some(name),
         },
@@ -102,7 +102,7 @@ fn withdrawal(renderer: &Renderer<'_>, asking: Asking<'_>, doom: Doom) -> Option
     match renderer.walked(asking)? {
         Walked::Posts { page, before } => {
             let (posts, shown, is_after_answer) = chosen(page, before, doom)?;
-            let uri = |post: &Post| json!(status_uri(world.account_id(post.user()), post));
+            let uri = |post: &Post| json!(world.status_uri(post));
             Some(Strike {
                 kind: doom.kind,
                 withdrew: Withdrew {
@@ -117,7 +117,7 @@ fn withdrawal(renderer: &Renderer<'_>, asking: Asking<'_>, doom: Doom) -> Option
         }
         Walked::Follows { page, before } => {
             let (follows, shown, is_after_answer) = chosen(page, before, doom)?;
-            let uri = |user: u64| account_uri(world.account_id(user));
+            let uri = |user: u64| world.account_uri(user);
             let pair = |follow: &Follow| json!([uri(follow.source), uri(follow.target)]);
             Some(Strike {
                 kind: doom.kind,

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Header;
 use super::declared::CounterKey;
-use super::rule::{ResetForm, Rule};
+use super::rule::{ResetForm, RetryAfter, Rule};
 use crate::world::time::{SECOND_US, iso_us};
 
 /// How a bucket stood when a call had been counted.
@@ -89,12 +89,19 @@ fn usage_headers(notes: &[Note]) -> impl Iterator<Item = Header> {
 }
 
 fn retry_after(notes: &[Note]) -> Option<Header> {
-    let note = notes
+    let (note, retry_after) = notes
         .iter()
-        .find(|note| note.has_refused && note.rule().refusal.sends_retry_after)?;
-    // Nobody knows when a call that is under way will end: a second is as good as any other word.
-    let until_us = note.refused_until_us.unwrap_or(note.now_us);
-    let wait_s = seconds_up(until_us - note.now_us).max(1);
+        .filter(|note| note.has_refused)
+        .find_map(|note| Some((note, note.rule().refusal.retry_after?)))?;
+    let wait_s = match retry_after {
+        RetryAfter::Seconds(seconds) => i64::from(seconds),
+        RetryAfter::WhenItCanPass => {
+            // Nobody knows when a call that is under way will end: a second is as good as any other
+            // word.
+            let until_us = note.refused_until_us.unwrap_or(note.now_us);
+            seconds_up(until_us - note.now_us).max(1)
+        }
+    };
     Some(("retry-after".into(), wait_s.to_string()))
 }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use super::period::Period;
-use super::rule::{HeaderRule, Kind, RefusalRule, ResetForm, Rule, Scope};
+use super::rule::{HeaderRule, Kind, RefusalRule, ResetForm, RetryAfter, Rule, Scope};
 use crate::mastodon::QUERIES;
 use crate::world::time::SECOND_US;
 
@@ -100,9 +100,18 @@ enum ResetText {
 #[serde(deny_unknown_fields)]
 struct RefusalText {
     status: Option<u16>,
-    #[serde(default)]
-    retry_after: bool,
+    retry_after: Option<RetryAfterText>,
     body: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "`retry_after` is neither true, false nor a whole number of seconds"
+)]
+enum RetryAfterText {
+    IsSent(bool),
+    Seconds(u32),
 }
 
 pub(super) fn read(text: &str) -> Result<Vec<Rule>, LimitsError> {
@@ -406,7 +415,11 @@ impl RefusalText {
         }
         Ok(RefusalRule {
             status,
-            sends_retry_after: self.retry_after,
+            retry_after: match self.retry_after {
+                None | Some(RetryAfterText::IsSent(false)) => None,
+                Some(RetryAfterText::IsSent(true)) => Some(RetryAfter::WhenItCanPass),
+                Some(RetryAfterText::Seconds(seconds)) => Some(RetryAfter::Seconds(seconds)),
+            },
             body: self.body,
         })
     }

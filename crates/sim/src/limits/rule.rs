@@ -85,10 +85,17 @@ pub(super) enum ResetForm {
     SecondsLeft,
 }
 
+/// When whoever is refused is told to come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RetryAfter {
+    WhenItCanPass,
+    Seconds(u32),
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RefusalRule {
     pub(super) status: u16,
-    pub(super) sends_retry_after: bool,
+    pub(super) retry_after: Option<RetryAfter>,
     pub(super) body: Option<String>,
 }
 

@@ -7,10 +7,13 @@ use serde::de::IgnoredAny;
 
 use super::paging::{LinkBase, Page, Spoil};
 
+pub(crate) const JSON: &str = "application/json; charset=utf-8";
+
 /// What a call is answered with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    pub(crate) content_type: &'static str,
     pub(crate) body: Vec<u8>,
     /// The `Link` header.
     pub(crate) link: Option<String>,
@@ -33,6 +36,10 @@ pub(crate) enum Problem {
     NegativePaging,
     SearchPaging,
     SearchResolving,
+    /// Nothing is told without a token.
+    NoToken,
+    /// What is asked for is not named.
+    NoResource,
     Broken,
 }
 
@@ -58,6 +65,8 @@ impl Problem {
                 "Search queries that resolve remote resources are not supported without \
                  authentication",
             ),
+            Self::NoToken => (401, "Unauthorized: token not supplied"),
+            Self::NoResource => (400, "Bad Request"),
             Self::TooManyRequests => (429, "Too many requests"),
             Self::Broken => (500, "This page is not correct"),
         }
@@ -70,6 +79,7 @@ impl Answer {
             |_| Problem::Broken.into(),
             |body| Self {
                 status: 200,
+                content_type: JSON,
                 body,
                 link: None,
                 location: None,
@@ -81,9 +91,21 @@ impl Answer {
     pub(crate) const fn redirect(location: String) -> Self {
         Self {
             status: 302,
+            content_type: JSON,
             body: Vec::new(),
             link: None,
             location: Some(location),
+            spoilt: None,
+        }
+    }
+
+    pub(crate) const fn with_body(status: u16, content_type: &'static str, body: Vec<u8>) -> Self {
+        Self {
+            status,
+            content_type,
+            body,
+            link: None,
+            location: None,
             spoilt: None,
         }
     }
@@ -120,6 +142,7 @@ impl From<Problem> for Answer {
             .into_bytes();
         Self {
             status,
+            content_type: JSON,
             body,
             link: None,
             location: None,

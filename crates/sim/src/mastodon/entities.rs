@@ -5,33 +5,8 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 
 use crate::HOST;
+use crate::world::Media;
 use crate::world::time::iso_ms;
-use crate::world::{Media, Post};
-
-pub(crate) fn account_uri(account_id: u64) -> String {
-    format!("https://{HOST}/ap/users/{account_id}")
-}
-
-pub(crate) fn account_url(username: &str) -> String {
-    format!("https://{HOST}/@{username}")
-}
-
-pub(crate) fn status_uri(account_id: u64, post: &Post) -> String {
-    let activity = if post.is_repost() { "/activity" } else { "" };
-    format!(
-        "https://{HOST}/ap/users/{account_id}/statuses/{}{activity}",
-        post.id()
-    )
-}
-
-pub(crate) fn status_url(username: &str, post: &Post) -> String {
-    let id = post.id();
-    if post.is_repost() {
-        format!("https://{HOST}/users/{username}/statuses/{id}/activity")
-    } else {
-        format!("https://{HOST}/@{username}/{id}")
-    }
-}
 
 #[derive(Debug, Serialize)]
 #[expect(
@@ -66,6 +41,9 @@ pub(crate) struct Account {
     pub(crate) show_media: bool,
     pub(crate) show_media_replies: bool,
     pub(crate) show_featured: bool,
+    /// Present only on accounts that have moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) moved: Option<Arc<RawValue>>,
     /// Present only on banned accounts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) suspended: Option<bool>,

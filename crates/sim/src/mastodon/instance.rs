@@ -3,27 +3,30 @@
 use serde_json::{Value, json};
 
 use super::render::Renderer;
-use crate::HOST;
+
+/// What the newest servers call themselves.
+pub(crate) const VERSION: &str = "4.7.3";
 
 impl Renderer<'_> {
     pub(super) fn instance(&self) -> Value {
+        let (origin, host) = (self.origin(), self.host());
         json!({
-            "domain": HOST,
+            "domain": host,
             "title": "A synthetic network",
-            "version": "4.7.3",
+            "version": self.instance.map_or(VERSION, |instance| instance.software.version()),
             "source_url": "https://github.com/mastodon/mastodon",
             "description": "A world computed from a seed. Nobody here is real.",
-            "usage": { "users": { "active_month": self.world.users() } },
+            "usage": { "users": { "active_month": self.world.people_of(self.home()) } },
             "thumbnail": {
-                "url": format!("https://{HOST}/packs/assets/preview.png"),
+                "url": format!("{origin}/packs/assets/preview.png"),
                 "description": "A kittiwake on a ledge.",
             },
             "icon": [{
-                "src": format!("https://{HOST}/packs/assets/icon-48x48.png"),
+                "src": format!("{origin}/packs/assets/icon-48x48.png"),
                 "size": "48x48",
             }],
             "languages": ["en"],
-            "configuration": configuration(),
+            "configuration": configuration(origin, host),
             "registrations": {
                 "enabled": false,
                 "approval_required": false,
@@ -34,34 +37,39 @@ impl Renderer<'_> {
             },
             "api_versions": { "mastodon": 11 },
             "wrapstodon": null,
-            "contact": { "email": format!("staff@{HOST}"), "account": null },
-            "rules": [
-                {
-                    "id": "1",
-                    "text": "Ask no more often than the limits say.",
-                    "hint": "Every call is entered in the ledger.",
-                    "translations": {},
-                },
-                {
-                    "id": "2",
-                    "text": "Respect what people wish.",
-                    "hint": "",
-                    "translations": {},
-                },
-            ],
+            "contact": { "email": format!("staff@{host}"), "account": null },
+            "rules": rules(),
         })
     }
 }
 
-fn configuration() -> Value {
+/// What the server asks of its people.
+pub(crate) fn rules() -> Value {
+    json!([
+        {
+            "id": "1",
+            "text": "Ask no more often than the limits say.",
+            "hint": "Every call is entered in the ledger.",
+            "translations": {},
+        },
+        {
+            "id": "2",
+            "text": "Respect what people wish.",
+            "hint": "",
+            "translations": {},
+        },
+    ])
+}
+
+fn configuration(origin: &str, host: &str) -> Value {
     let open = json!({ "local": "public", "remote": "public" });
     json!({
         "urls": {
             // Real servers always name one. Nothing is streamed here.
-            "streaming": format!("wss://streaming.{HOST}"),
+            "streaming": format!("wss://streaming.{host}"),
             "status": null,
-            "about": format!("https://{HOST}/about"),
-            "privacy_policy": format!("https://{HOST}/privacy-policy"),
+            "about": format!("{origin}/about"),
+            "privacy_policy": format!("{origin}/privacy-policy"),
             "terms_of_service": null,
         },
         "vapid": { "public_key": "" },

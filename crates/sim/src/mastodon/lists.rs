@@ -4,15 +4,14 @@ use serde::Serialize;
 
 use super::answer::{Answer, Problem};
 use super::entities::Status;
-use super::paging::{Bounds, LinkBase, OVERLAP, Page, Spoil};
+use super::paging::{Bounds, OVERLAP, Page, Spoil};
 use super::render::Renderer;
 use super::route::{Params, Route};
-use crate::HOST;
-use crate::world::{Follow, Link, Post, Standing, ThreadLimits, ids};
+use crate::world::{Follow, Link, Post, Standing, ThreadLimits};
 
 const ACCOUNTS_PER_BATCH_MAX: usize = 40;
 const STATUSES_PER_BATCH_MAX: usize = 20;
-const ACCOUNTS_PER_PAGE: usize = 40;
+pub(super) const ACCOUNTS_PER_PAGE: usize = 40;
 pub(super) const STATUSES_PER_PAGE: usize = 20;
 const THREAD_ANONYMOUS: ThreadLimits = ThreadLimits {
     ancestors: 40,
@@ -49,17 +48,6 @@ pub(crate) enum Walked {
     },
 }
 
-impl<'a> Asking<'a> {
-    /// What the links to other pages are made from, the newer one with a parameter of that name.
-    pub(super) const fn links(&self, newer_name: &'static str) -> LinkBase<'a> {
-        LinkBase {
-            url: self.url,
-            params: self.params,
-            newer_name,
-        }
-    }
-}
-
 #[derive(Debug, Serialize)]
 struct Context {
     ancestors: Vec<Status>,
@@ -68,7 +56,14 @@ struct Context {
 
 impl Renderer<'_> {
     pub(crate) fn answer(&self, asking: Asking<'_>) -> Answer {
-        self.try_answer(asking).unwrap_or_else(Answer::from)
+        let answer = match self.refused(asking.route) {
+            Some(refused) => refused,
+            None => self.try_answer(asking).unwrap_or_else(Answer::from),
+        };
+        match self.instance {
+            Some(instance) => instance.in_its_own_way(self, asking.route, answer),
+            None => answer,
+        }
     }
 
     fn try_answer(&self, asking: Asking<'_>) -> Result<Answer, Problem> {
@@ -92,14 +87,27 @@ impl Renderer<'_> {
             Route::Statuses { ids } => self.statuses_by_ids(ids),
             Route::Context { id } => self.context(id),
             Route::RebloggedBy { id } => {
-                let reposts = self.world.reposts(&self.original(id)?, self.now);
+                let post = self.original(id)?;
+                let mut reposts = self.world.reposts(&post, self.now);
+                reposts.retain(|repost| self.is_involved(post.user(), repost.user()));
                 self.account_page(asking, reposts, Post::id, Post::user)
             }
             Route::FavouritedBy { id } => {
-                let likes = self.world.likes_at(&self.original(id)?, self.now);
+                let post = self.original(id)?;
+                let mut likes = self.world.likes_at(&post, self.now);
+                likes.retain(|like| self.is_involved(post.user(), like.user));
                 self.account_page(asking, likes, crate::world::Like::id, |like| like.user)
             }
             Route::Instance => Ok(Answer::json(&self.instance())),
+            Route::WebFinger { .. }
+            | Route::NodeInfoLinks
+            | Route::NodeInfo { .. }
+            | Route::InstanceV1
+            | Route::Peers
+            | Route::Rules => match self.instance {
+                Some(instance) => instance.about_itself(self, asking.route),
+                None => Err(Problem::NoSuchRoute),
+            },
             Route::Loop => Ok(Answer::redirect(other_side(asking.url))),
             // What a caller has left is not a matter of the world.
             Route::Limits | Route::Unknown => Err(Problem::NoSuchRoute),
@@ -107,9 +115,7 @@ impl Renderer<'_> {
     }
 
     fn lookup(&self, acct: &str) -> Result<Answer, Problem> {
-        let user = local_name(acct)
-            .and_then(|username| self.world.user_named(username, self.now.at_us))
-            .ok_or(Problem::NoSuchRecord)?;
+        let user = self.user_by_handle(acct).ok_or(Problem::NoSuchRecord)?;
         Ok(Answer::json(&self.account(self.present(user)?)?))
     }
 
@@ -121,7 +127,7 @@ impl Renderer<'_> {
     fn accounts_by_ids(&self, ids: &[String]) -> Result<Answer, Problem> {
         let found = sorted_ids(ids, ACCOUNTS_PER_BATCH_MAX)?
             .into_iter()
-            .filter_map(|id| self.world.user_with_id(id))
+            .filter_map(|id| self.user_with_id(id))
             .filter(|&user| self.world.standing(user, self.now) != Standing::Gone)
             .map(|user| self.account(user))
             .collect::<Result<Vec<_>, _>>()?;
@@ -131,7 +137,7 @@ impl Renderer<'_> {
     fn statuses_by_ids(&self, ids: &[String]) -> Result<Answer, Problem> {
         let found: Vec<Post> = sorted_ids(ids, STATUSES_PER_BATCH_MAX)?
             .into_iter()
-            .filter_map(|id| self.world.visible_post(id, self.now))
+            .filter_map(|id| self.post(id).ok())
             .collect();
         Ok(Answer::json(&self.statuses(&found)?))
     }
@@ -139,26 +145,28 @@ impl Renderer<'_> {
     /// A user's list of follows, newest first. The lists of those who hide them are empty to
     /// everybody.
     fn follows(&self, route: &Route, user: u64) -> Vec<Follow> {
-        if self.world.hides_lists(user) {
+        if self.hides_lists(user) {
             return Vec::new();
         }
-        match route {
+        let mut follows = match route {
             Route::Following { .. } => self.world.following_at(user, self.now),
             _ => self.world.followers_at(user, self.now),
-        }
+        };
+        follows.retain(|edge| self.is_involved(edge.source, edge.target));
+        follows
     }
 
     /// What this page of a user's list and the one before show, as far as faults need to know.
     pub(crate) fn walked(&self, asking: Asking<'_>) -> Option<Walked> {
         let user = self.present_user(&asking.route.subject()).ok()?;
         if matches!(asking.route, Route::Timeline { .. }) {
-            let bounds = Bounds::read(asking.params, STATUSES_PER_PAGE);
+            let bounds = self.bounds(asking.params, STATUSES_PER_PAGE);
             return Some(Walked::Posts {
                 page: self.timeline_page(user, bounds, asking.params),
                 before: self.timeline_before(user, bounds, asking.params),
             });
         }
-        let bounds = Bounds::read(asking.params, ACCOUNTS_PER_PAGE);
+        let bounds = self.bounds(asking.params, ACCOUNTS_PER_PAGE);
         let edges = self.follows(asking.route, user);
         Some(Walked::Follows {
             before: bounds.before(&edges, |edge| edge.id),
@@ -173,9 +181,10 @@ impl Renderer<'_> {
         id_of: impl Fn(&T) -> u64,
         user_of: impl Fn(&T) -> u64,
     ) -> Result<Answer, Problem> {
-        let bounds = Bounds::read(asking.params, ACCOUNTS_PER_PAGE);
+        let bounds = self.bounds(asking.params, ACCOUNTS_PER_PAGE);
         let before = asking.spoil.map(|_| bounds.before(&list, &id_of));
-        let page = Page::new(bounds.cut(list, &id_of), bounds.limit, &id_of).spoil(
+        let next_from_count = self.next_from_count(bounds);
+        let page = Page::new(bounds.cut(list, &id_of), next_from_count, &id_of).spoil(
             asking.spoil,
             bounds,
             || before.unwrap_or_default(),
@@ -186,15 +195,19 @@ impl Renderer<'_> {
             .iter()
             .map(|item| self.account(user_of(item)))
             .collect::<Result<Vec<_>, _>>()?;
-        Ok(Answer::page(&accounts, &page, &asking.links("since_id")))
+        Ok(Answer::page(
+            &accounts,
+            &page,
+            &self.links(asking, "since_id"),
+        ))
     }
 
     fn timeline(&self, asking: Asking<'_>, id: &str) -> Result<Answer, Problem> {
         let user = self.present_user(id)?;
-        let bounds = Bounds::read(asking.params, STATUSES_PER_PAGE);
+        let bounds = self.bounds(asking.params, STATUSES_PER_PAGE);
         let page = Page::new(
             self.timeline_page(user, bounds, asking.params),
-            bounds.limit,
+            self.next_from_count(bounds),
             Post::id,
         );
         let before = || self.timeline_before(user, bounds, asking.params);
@@ -207,13 +220,14 @@ impl Renderer<'_> {
         page: &Page<Post>,
     ) -> Result<Answer, Problem> {
         let statuses = self.statuses(&page.items)?;
-        Ok(Answer::page(&statuses, page, &asking.links("min_id")))
+        Ok(Answer::page(&statuses, page, &self.links(asking, "min_id")))
     }
 
     fn timeline_before(&self, user: u64, bounds: Bounds, params: &Params) -> Vec<Post> {
+        let reception = self.reception(user);
         posts_before(
             bounds,
-            |post| self.is_wanted(post, params),
+            |post| self.is_received(post, reception) && self.is_wanted(post, params),
             |below_id| self.world.timeline_down(user, self.now, below_id),
             |above_id| self.world.timeline_up(user, self.now, above_id),
         )
@@ -224,9 +238,10 @@ impl Renderer<'_> {
         if params.is_true("pinned") || !self.world.is_active(user, self.now) {
             return Vec::new();
         }
+        let reception = self.reception(user);
         cut_posts(
             bounds,
-            |post| self.is_wanted(post, params),
+            |post| self.is_received(post, reception) && self.is_wanted(post, params),
             |below_id| self.world.timeline_down(user, self.now, below_id),
             |above_id| self.world.timeline_up(user, self.now, above_id),
         )
@@ -255,8 +270,13 @@ impl Renderer<'_> {
         } else {
             THREAD_ANONYMOUS
         };
-        let ancestors = self.world.ancestors(&post, self.now, limits.ancestors);
-        let descendants = self.world.descendants(&post, self.now, limits);
+        let mut ancestors = self.world.ancestors(&post, self.now, limits.ancestors);
+        let mut descendants = self.world.descendants(&post, self.now, limits);
+        // The home of a post hears of its whole thread, others of what reached them.
+        if !self.is_own(post.user()) {
+            ancestors.retain(|other| self.shows(other));
+            descendants.retain(|other| self.shows(other));
+        }
         Ok(Answer::json(&Context {
             ancestors: self.statuses(&ancestors)?,
             descendants: self.statuses(&descendants)?,
@@ -264,21 +284,21 @@ impl Renderer<'_> {
     }
 
     pub(super) fn present_user(&self, id: &str) -> Result<u64, Problem> {
-        let user = ids::parse(id).and_then(|id| self.world.user_with_id(id));
-        self.present(user.ok_or(Problem::NoSuchRecord)?)
+        self.present(self.user_with_id(id).ok_or(Problem::NoSuchRecord)?)
     }
 
     /// Nothing is told of an account that was deleted. One that is only suspended is still named,
     /// and its lists are empty.
     fn present(&self, user: u64) -> Result<u64, Problem> {
         match self.world.standing(user, self.now) {
-            Standing::Gone => Err(Problem::Gone),
-            Standing::Active | Standing::Suspended => Ok(user),
+            Standing::Gone if !self.names_the_deleted() => Err(Problem::Gone),
+            Standing::Active | Standing::Suspended | Standing::Gone => Ok(user),
         }
     }
 
     fn post(&self, id: &str) -> Result<Post, Problem> {
-        ids::parse(id)
+        self.world
+            .item_with_local_id(self.home(), id)
             .and_then(|id| self.world.visible_post(id, self.now))
             .ok_or(Problem::NoSuchRecord)
     }
@@ -303,15 +323,6 @@ fn other_side(url: &str) -> String {
         None => url
             .rsplit_once('/')
             .map_or_else(String::new, |(base, _)| format!("{base}/1")),
-    }
-}
-
-/// The name in a handle of this host; none in a handle of another.
-pub(super) fn local_name(handle: &str) -> Option<&str> {
-    let handle = handle.strip_prefix('@').unwrap_or(handle);
-    match handle.split_once('@') {
-        Some((name, host)) => host.eq_ignore_ascii_case(HOST).then_some(name),
-        None => Some(handle),
     }
 }
 
@@ -370,12 +381,13 @@ where
 }
 
 /// Ids of a batch in the order in which the network's database gives its rows.
-fn sorted_ids(ids: &[String], ids_max: usize) -> Result<Vec<u64>, Problem> {
+fn sorted_ids(ids: &[String], ids_max: usize) -> Result<Vec<&str>, Problem> {
     if ids.len() > ids_max {
         return Err(Problem::TooManyIds);
     }
-    let mut numbers: Vec<u64> = ids.iter().filter_map(|id| ids::parse(id)).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    Ok(numbers)
+    let mut texts: Vec<&str> = ids.iter().map(String::as_str).collect();
+    // Ids have no leading zeros, so that shorter ones are less.
+    texts.sort_unstable_by_key(|text| (text.len(), *text));
+    texts.dedup();
+    Ok(texts)
 }

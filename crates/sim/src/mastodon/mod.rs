@@ -11,10 +11,11 @@ mod paging;
 mod render;
 mod route;
 mod search;
+mod site;
 mod tags;
 
-pub(crate) use answer::{Answer, Problem};
-pub(crate) use entities::{account_uri, account_url, status_uri, status_url};
+pub(crate) use answer::{Answer, JSON, Problem};
+pub(crate) use instance::{VERSION, rules};
 pub(crate) use lists::{Asking, Walked};
 pub(crate) use paging::{Spoil, is_paging};
 pub(crate) use render::{AccountCache, Renderer};

@@ -3,6 +3,8 @@
 use url::form_urlencoded;
 
 use super::route::Params;
+use crate::world::World;
+use crate::world::ids::as_number;
 
 /// The parameters that choose a page; any of them makes a call count as paging.
 pub(crate) const CURSOR_NAMES: [&str; 4] = ["page", "max_id", "since_id", "min_id"];
@@ -46,7 +48,11 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     /// A limit above twice the default is quietly lowered to that.
-    pub(crate) fn read(params: &Params, limit_default: usize) -> Self {
+    pub(crate) fn read(
+        params: &Params,
+        limit_default: usize,
+        read_id: impl Fn(&str) -> u64,
+    ) -> Self {
         let limit = params.get("limit").map_or(limit_default, |asked| {
             let asked = as_number(asked.strip_prefix('-').unwrap_or(asked));
             usize::try_from(asked)
@@ -57,7 +63,7 @@ impl Bounds {
             params
                 .get(name)
                 .filter(|value| !value.is_empty())
-                .map(as_number)
+                .map(&read_id)
         };
         Self {
             limit,
@@ -104,20 +110,6 @@ impl Bounds {
     }
 }
 
-/// As the real server's database reads a number: what does not start with one is 0.
-fn as_number(text: &str) -> u64 {
-    let digits = text
-        .find(|letter: char| !letter.is_ascii_digit())
-        .unwrap_or(text.len());
-    match &text[..digits] {
-        "" => 0,
-        number => number
-            .parse()
-            .unwrap_or(i64::MAX as u64)
-            .min(i64::MAX as u64),
-    }
-}
-
 /// What the links of a list are made from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LinkBase<'a> {
@@ -126,6 +118,9 @@ pub(crate) struct LinkBase<'a> {
     pub(crate) params: &'a Params,
     /// Timelines go back to newer pages by `min_id`, other lists by `since_id`.
     pub(crate) newer_name: &'static str,
+    /// Whose ids the links hold.
+    pub(crate) world: &'a World,
+    pub(crate) home: usize,
 }
 
 impl LinkBase<'_> {
@@ -154,7 +149,7 @@ impl LinkBase<'_> {
     fn url_with(&self, name: &str, id: u64) -> String {
         let query = form_urlencoded::Serializer::new(String::new())
             .extend_pairs(self.params.without_cursor())
-            .append_pair(name, &id.to_string())
+            .append_pair(name, &self.world.local_item_id(self.home, id))
             .finish();
         format!("{}?{query}", self.url)
     }
@@ -244,7 +239,7 @@ mod tests {
     use super::*;
 
     fn bounds(query: &str) -> Bounds {
-        Bounds::read(&Params::read(query), 40)
+        Bounds::read(&Params::read(query), 40, as_number)
     }
 
     fn cut(query: &str) -> Vec<u64> {
@@ -275,7 +270,10 @@ mod tests {
     #[test]
     fn links_keep_other_parameters_and_full_pages_only_have_a_next_one() {
         let params = Params::read("limit=2&max_id=7");
+        let world = World::new(1, 1, 1_790_000_000_000_000).unwrap();
         let base = LinkBase {
+            world: &world,
+            home: 0,
             url: "http://h/p",
             params: &params,
             newer_name: "min_id",

@@ -7,12 +7,11 @@ use serde_json::value::RawValue;
 
 use super::answer::Problem;
 use super::entities::{
-    Account, Application, Approval, MediaAttachment, Mention, Status, Tag, ViewerPart, account_uri,
-    account_url, status_uri, status_url,
+    Account, Application, Approval, MediaAttachment, Mention, Status, Tag, ViewerPart,
 };
-use crate::HOST;
+use crate::fediverse::Instance;
 use crate::world::time::{DAY_US, iso_day, iso_ms};
-use crate::world::{Link, Moment, Post, Standing, World, tag_path};
+use crate::world::{Draft, Link, Moment, Post, Standing, World, tag_path};
 
 /// Accounts kept ready, about 1.5 kB each.
 const CACHED_ACCOUNTS_MAX: usize = 16_384;
@@ -54,6 +53,8 @@ pub(crate) struct Renderer<'a> {
     pub(crate) accounts: &'a AccountCache,
     pub(crate) now: Moment<'a>,
     pub(crate) is_signed_in: bool,
+    /// Whose view it is; none where everybody is on one server.
+    pub(crate) instance: Option<&'a Instance>,
 }
 
 impl Renderer<'_> {
@@ -70,18 +71,21 @@ impl Renderer<'_> {
     }
 
     fn account_entity(&self, user: u64) -> Account {
-        let account_id = self.world.account_id(user);
+        let account_id = self.account_id(user);
+        let origin = self.world.origin(user);
+        // Of people elsewhere one knows what one has last heard.
+        let heard = self.heard(user);
         let username = self.world.username(user, self.now.at_us);
         let traits = self.world.traits(user);
         let wishes = self.world.wishes(user);
-        let counts = self.world.counts(user, self.now);
+        let counts = self.world.counts(user, heard);
         let is_banned = self.world.standing(user, self.now) != Standing::Active;
-        let profile = (!is_banned).then(|| self.world.profile(user, self.now.at_us));
+        let profile = (!is_banned).then(|| self.world.profile(user, heard.at_us));
         let picture = |folder: &str| {
             if traits.has_avatar && !is_banned {
-                format!("https://{HOST}/system/accounts/{folder}/{account_id}/original/file.png")
+                format!("{origin}/system/accounts/{folder}/{account_id}/original/file.png")
             } else {
-                format!("https://{HOST}/{folder}/original/missing.png")
+                format!("{origin}/{folder}/original/missing.png")
             }
         };
         let is_open = traits.discoverable == Some(true) && !is_banned;
@@ -90,8 +94,8 @@ impl Renderer<'_> {
             (profile.display_name, profile.note_html, fields)
         });
         Account {
-            id: account_id.to_string(),
-            acct: username.clone(),
+            id: account_id.clone(),
+            acct: self.acct(user),
             display_name,
             locked: traits.is_locked && !is_banned,
             bot: traits.is_bot && !is_banned,
@@ -104,8 +108,8 @@ impl Renderer<'_> {
             group: false,
             created_at: iso_ms(traits.created_day * DAY_US),
             note,
-            url: account_url(&username),
-            uri: account_uri(account_id),
+            url: self.world.account_url(user, self.now.at_us),
+            uri: self.world.account_uri(user),
             avatar: picture("avatars"),
             avatar_static: picture("avatars"),
             avatar_description: "",
@@ -120,6 +124,10 @@ impl Renderer<'_> {
             show_media: true,
             show_media_replies: true,
             show_featured: true,
+            moved: self
+                .world
+                .moved_to(user, self.now)
+                .and_then(|other| self.account(other).ok()),
             suspended: is_banned.then_some(true),
             noindex: wishes.is_noindex,
             feature_approval: if is_open {
@@ -145,33 +153,34 @@ impl Renderer<'_> {
             }
             Link::None | Link::Reply(_) => None,
         };
-        let content = self.world.content(post, self.now.at_us);
-        let counts = self.world.reaction_counts(post, self.now);
-        let username = self.world.username(post.user(), self.now.at_us);
-        let account_id = self.world.account_id(post.user());
+        let heard = self.heard(post.user());
+        let content = self.world.content(post, heard.at_us);
+        let counts = self.world.reaction_counts(post, heard);
         let parent = self.world.parent(post, self.now);
+        let is_known = |target: &Draft| self.is_own(post.user()) || self.shows_draft(target);
         let answered_user = match post.link {
-            Link::Reply(target) => Some(target.user),
-            Link::None | Link::Repost(_) => None,
+            Link::Reply(target) if is_known(&target) => Some(target.user),
+            _ => None,
         };
         Ok(Status {
-            id: post.id().to_string(),
+            id: self.item_id(post.id()),
             created_at: iso_ms(post.draft.at_us),
-            in_reply_to_id: parent.map(|parent| parent.id().to_string()),
+            in_reply_to_id: parent
+                .filter(is_known)
+                .map(|parent| self.item_id(parent.id())),
             // The account stays named when the post that was answered is gone.
-            in_reply_to_account_id: answered_user
-                .map(|user| self.world.account_id(user).to_string()),
+            in_reply_to_account_id: answered_user.map(|user| self.account_id(user)),
             sensitive: content.is_sensitive,
             spoiler_text: content.spoiler_text,
             visibility: content.visibility,
             language: content.language,
-            uri: status_uri(account_id, post),
-            url: status_url(&username, post),
+            uri: self.world.status_uri(post),
+            url: self.world.status_url(post, self.now.at_us),
             replies_count: counts.replies,
             reblogs_count: counts.reposts,
             favourites_count: counts.likes,
             quotes_count: 0,
-            edited_at: self.world.edited_us(post, self.now.at_us).map(iso_ms),
+            edited_at: self.world.edited_us(post, heard.at_us).map(iso_ms),
             viewer: self.is_signed_in.then(ViewerPart::default),
             content: content.html,
             reblog,
@@ -187,9 +196,10 @@ impl Renderer<'_> {
             mentions: content
                 .mentions
                 .iter()
+                .filter(|&&user| self.is_own(post.user()) || self.knows(user))
                 .map(|&user| self.mention(user))
                 .collect(),
-            tags: content.tags.iter().map(|&name| tag(name)).collect(),
+            tags: content.tags.iter().map(|&name| self.tag(name)).collect(),
             emojis: [],
             tagged_collections: [],
             quote: None,
@@ -206,17 +216,17 @@ impl Renderer<'_> {
     fn mention(&self, user: u64) -> Mention {
         let username = self.world.username(user, self.now.at_us);
         Mention {
-            id: self.world.account_id(user).to_string(),
-            url: account_url(&username),
-            acct: username.clone(),
+            id: self.account_id(user),
+            url: self.world.account_url(user, self.now.at_us),
+            acct: self.acct(user),
             username,
         }
     }
-}
 
-fn tag(name: &'static str) -> Tag {
-    Tag {
-        name,
-        url: format!("https://{HOST}/tags/{}", tag_path(name)),
+    fn tag(&self, name: &'static str) -> Tag {
+        Tag {
+            name,
+            url: format!("{}/tags/{}", self.origin(), tag_path(name)),
+        }
     }
 }

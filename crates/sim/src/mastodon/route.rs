@@ -5,7 +5,7 @@ use url::form_urlencoded;
 use super::paging::CURSOR_NAMES;
 
 /// The names of all queries that limits can be for.
-pub(crate) const QUERIES: [&str; 16] = [
+pub(crate) const QUERIES: [&str; 21] = [
     "lookup",
     "account",
     "accounts",
@@ -21,6 +21,11 @@ pub(crate) const QUERIES: [&str; 16] = [
     "reblogged_by",
     "favourited_by",
     "instance",
+    "instance_v1",
+    "peers",
+    "rules",
+    "nodeinfo",
+    "webfinger",
     "unknown",
 ];
 
@@ -140,6 +145,17 @@ pub(crate) enum Route {
         id: String,
     },
     Instance,
+    /// The rest up to the limits is served only where there are several instances.
+    InstanceV1,
+    Peers,
+    Rules,
+    NodeInfoLinks,
+    NodeInfo {
+        path: String,
+    },
+    WebFinger {
+        resource: String,
+    },
     /// What the caller has left, where limits are declared. Real servers of this dialect have none.
     Limits,
     /// Where a redirect that never ends leads.
@@ -193,6 +209,16 @@ impl Route {
                 id: (*id).to_owned(),
             },
             ["api", "v2", "instance"] => Self::Instance,
+            ["api", "v1", "instance"] => Self::InstanceV1,
+            ["api", "v1", "instance", "peers"] => Self::Peers,
+            ["api", "v1", "instance", "rules"] => Self::Rules,
+            [".well-known", "nodeinfo"] => Self::NodeInfoLinks,
+            ["nodeinfo", _] | ["api", "nodeinfo", _] => Self::NodeInfo {
+                path: path.to_owned(),
+            },
+            [".well-known", "webfinger"] => Self::WebFinger {
+                resource: params.get("resource").unwrap_or_default().to_owned(),
+            },
             ["api", "v1", "limits"] => Self::Limits,
             ["loop", _] => Self::Loop,
             _ => Self::Unknown,
@@ -217,6 +243,11 @@ impl Route {
             Self::RebloggedBy { .. } => "reblogged_by",
             Self::FavouritedBy { .. } => "favourited_by",
             Self::Instance => "instance",
+            Self::InstanceV1 => "instance_v1",
+            Self::Peers => "peers",
+            Self::Rules => "rules",
+            Self::NodeInfoLinks | Self::NodeInfo { .. } => "nodeinfo",
+            Self::WebFinger { .. } => "webfinger",
             Self::Limits => "limits",
             Self::Loop => "loop",
             Self::Unknown => "unknown",
@@ -239,8 +270,30 @@ impl Route {
             Self::TagTimeline { tag } => tag.clone(),
             Self::Search { query } => query.clone(),
             Self::Accounts { ids } | Self::Statuses { ids } => ids.join(","),
-            Self::Instance | Self::Limits | Self::Loop | Self::Unknown => String::new(),
+            Self::WebFinger { resource } => resource.clone(),
+            Self::NodeInfo { path } => path.clone(),
+            Self::Instance
+            | Self::InstanceV1
+            | Self::Peers
+            | Self::Rules
+            | Self::NodeInfoLinks
+            | Self::Limits
+            | Self::Loop
+            | Self::Unknown => String::new(),
         }
+    }
+
+    /// Whether only an instance of a fediverse serves it.
+    pub(crate) const fn is_of_a_fediverse(&self) -> bool {
+        matches!(
+            self,
+            Self::InstanceV1
+                | Self::Peers
+                | Self::Rules
+                | Self::NodeInfoLinks
+                | Self::NodeInfo { .. }
+                | Self::WebFinger { .. }
+        )
     }
 
     /// Whether the answer may take long: it is made from many users.
@@ -284,25 +337,30 @@ mod tests {
     #[test]
     fn every_query_is_listed() {
         let paths = [
-            "v1/accounts/lookup",
-            "v1/accounts/1",
-            "v1/accounts",
-            "v1/accounts/1/following",
-            "v1/accounts/1/followers",
-            "v1/accounts/1/statuses",
-            "v1/accounts/1/featured_tags",
-            "v1/timelines/tag/a",
-            "v2/search",
-            "v1/statuses/1",
-            "v1/statuses",
-            "v1/statuses/1/context",
-            "v1/statuses/1/reblogged_by",
-            "v1/statuses/1/favourited_by",
-            "v2/instance",
+            "api/v1/accounts/lookup",
+            "api/v1/accounts/1",
+            "api/v1/accounts",
+            "api/v1/accounts/1/following",
+            "api/v1/accounts/1/followers",
+            "api/v1/accounts/1/statuses",
+            "api/v1/accounts/1/featured_tags",
+            "api/v1/timelines/tag/a",
+            "api/v2/search",
+            "api/v1/statuses/1",
+            "api/v1/statuses",
+            "api/v1/statuses/1/context",
+            "api/v1/statuses/1/reblogged_by",
+            "api/v1/statuses/1/favourited_by",
+            "api/v2/instance",
+            "api/v1/instance",
+            "api/v1/instance/peers",
+            "api/v1/instance/rules",
+            "nodeinfo/2.0",
+            ".well-known/webfinger",
             "nonsense",
         ];
         let queries = paths.map(|path| {
-            let path = format!("/api/{path}");
+            let path = format!("/{path}");
             Route::read(&path, &Params::default()).query()
         });
         assert_eq!(queries, QUERIES);

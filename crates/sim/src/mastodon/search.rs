@@ -8,11 +8,8 @@ use serde_json::value::RawValue;
 
 use super::answer::{Answer, Problem};
 use super::entities::Status;
-use super::lists::local_name;
-use super::paging::Bounds;
 use super::render::Renderer;
 use super::route::Params;
-use crate::HOST;
 use crate::world::time::{DAY_S, day_of};
 use crate::world::{Post, TAGS, tag_path, tag_place};
 
@@ -84,7 +81,7 @@ impl Renderer<'_> {
         let kind = params.get("type").filter(|kind| !kind.is_empty());
         let search = Search {
             query: query.trim(),
-            limit: Bounds::read(params, RESULTS_PER_TYPE).limit,
+            limit: self.bounds(params, RESULTS_PER_TYPE).limit,
             // Without a type there are three lists, which one offset cannot page.
             offset: kind.map_or(0, |_| params.number("offset").unwrap_or(0) as usize),
         };
@@ -107,18 +104,14 @@ impl Renderer<'_> {
         if search.query.starts_with('#') {
             return Ok(Vec::new());
         }
-        let Some(name) = local_name(search.query) else {
-            return Ok(Vec::new());
-        };
-        let beginning = name.to_lowercase();
         let exact = self
-            .world
-            .user_named(&beginning, self.now.at_us)
+            .user_by_handle(search.query)
             .filter(|&user| self.world.is_active(user, self.now));
-        let others = self
-            .world
-            .users_named_like(&beginning, self.now)
-            .filter(|&user| Some(user) != exact);
+        let beginning = self.local_name(search.query).map(str::to_lowercase);
+        let others = beginning
+            .iter()
+            .flat_map(|beginning| self.world.users_named_like(beginning, self.now))
+            .filter(|&user| Some(user) != exact && self.knows(user));
         exact
             .into_iter()
             .chain(others)
@@ -138,6 +131,7 @@ impl Renderer<'_> {
         let found: Vec<Post> = self
             .world
             .searchable_posts(self.now)
+            .filter(|post| self.shows(post))
             .filter(|post| {
                 let content = self.world.content(post, self.now.at_us);
                 let text = plain_text(&content.html).to_lowercase();
@@ -168,7 +162,7 @@ impl Renderer<'_> {
         TagEntity {
             id: (place + 1).to_string(),
             name,
-            url: format!("https://{HOST}/tags/{}", tag_path(name)),
+            url: format!("{}/tags/{}", self.origin(), tag_path(name)),
             history: self.tag_history(place),
             viewer: self.is_signed_in.then(TagViewer::default),
         }

@@ -3,9 +3,8 @@
 use serde::Serialize;
 
 use super::answer::{Answer, Problem};
-use super::entities::account_url;
 use super::lists::{Asking, STATUSES_PER_PAGE, cut_posts, posts_before};
-use super::paging::{Bounds, Page};
+use super::paging::Page;
 use super::render::Renderer;
 use super::route::Params;
 use crate::world::time::iso_day;
@@ -28,7 +27,7 @@ impl Renderer<'_> {
         let user = self.present_user(id)?;
         let tags = self.world.featured_tags(user, self.now);
         let counted = self.world.tag_uses(user, self.now, &tags);
-        let profile_url = account_url(&self.world.username(user, self.now.at_us));
+        let profile_url = self.world.account_url(user, self.now.at_us);
         let entities: Vec<FeaturedTagEntity> = tags
             .iter()
             .zip(counted)
@@ -46,8 +45,8 @@ impl Renderer<'_> {
     /// Public posts with a tag. A page that is not empty always has a next one: unlike other lists,
     /// this one is at its end only when a page is empty.
     pub(super) fn tag_timeline(&self, asking: Asking<'_>, tag: &str) -> Result<Answer, Problem> {
-        let bounds = Bounds::read(asking.params, STATUSES_PER_PAGE);
-        let Some(search) = TagSearch::read(tag, asking.params) else {
+        let bounds = self.bounds(asking.params, STATUSES_PER_PAGE);
+        let Some(search) = TagSearch::read(tag, asking.params, self.instance.is_none()) else {
             return self.status_page(asking, &Page::new(Vec::new(), 1, Post::id));
         };
         let is_wanted = |post: &Post| self.is_tagged_as_wanted(post, &search, asking.params);
@@ -67,6 +66,12 @@ impl Renderer<'_> {
         search.all.iter().all(carries)
             && !search.none.iter().any(carries)
             && self.has_wanted_media(post, params)
+            && self.shows(post)
+            && (!params.is_true("local") || self.is_own(post.user()))
+            && (!params.is_true("remote")
+                || params.is_true("local")
+                || self.instance.is_none()
+                || !self.is_own(post.user()))
     }
 }
 
@@ -80,9 +85,8 @@ struct TagSearch {
 
 impl TagSearch {
     /// None if there can be no such posts.
-    fn read(tag: &str, params: &Params) -> Option<Self> {
-        // Everybody in this world is local.
-        if params.is_true("remote") && !params.is_true("local") {
+    fn read(tag: &str, params: &Params, is_everybody_local: bool) -> Option<Self> {
+        if is_everybody_local && params.is_true("remote") && !params.is_true("local") {
             return None;
         }
         let mut any = further_tags(params, "any[]");

@@ -29,6 +29,14 @@ pub(crate) enum Purpose {
     TransportFault,
     PageFault,
     WorldFault,
+    LocalId,
+    Move,
+    /// Whether a post arrives at an instance.
+    Delivery,
+    /// How old an instance's word about somebody is.
+    Hearsay,
+    Instance,
+    Lie,
 }
 
 /// Spreads every bit of the input over the whole output.

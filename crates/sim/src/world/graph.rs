@@ -31,6 +31,14 @@ pub(crate) struct Follow {
 }
 
 impl Follow {
+    pub(crate) const fn has_begun(&self, at_us: i64) -> bool {
+        self.from_us <= at_us
+    }
+
+    pub(crate) const fn begun_us(&self) -> i64 {
+        self.from_us
+    }
+
     pub(crate) const fn holds_at(&self, at_us: i64) -> bool {
         self.from_us <= at_us && at_us < self.until_us
     }

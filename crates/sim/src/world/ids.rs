@@ -95,6 +95,20 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     if is_plain { text.parse().ok() } else { None }
 }
 
+/// As the real server's database reads a number: what does not start with one is 0.
+pub(crate) fn as_number(text: &str) -> u64 {
+    let digits = text
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(text.len());
+    match &text[..digits] {
+        "" => 0,
+        number => number
+            .parse()
+            .unwrap_or(i64::MAX as u64)
+            .min(i64::MAX as u64),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -9,7 +9,9 @@ mod degrees;
 pub(crate) mod dice;
 pub(crate) mod feistel;
 mod graph;
+mod homes;
 pub(crate) mod ids;
+mod local_ids;
 mod moment;
 mod names;
 mod people;
@@ -27,6 +29,8 @@ use thiserror::Error;
 
 pub(crate) use block::Like;
 pub(crate) use graph::Follow;
+pub(crate) use homes::HomePlan;
+pub(crate) use local_ids::IdForm;
 pub(crate) use moment::{Moment, Withdrawn};
 pub(crate) use people::{Field as ProfileField, Standing};
 pub(crate) use posts::{Draft, Link, Post};
@@ -38,6 +42,7 @@ pub(crate) use vocabulary::TAGS;
 use block::BlockCache;
 use feistel::Permutation;
 use graph::Graph;
+use homes::Homes;
 use ids::AccountIds;
 use sample::SampleCache;
 use time::{DAY_S, SECOND_US, day_of, iso_ms};
@@ -68,6 +73,8 @@ pub(crate) struct World {
     account_ids: AccountIds,
     /// Who meets which fate.
     fates: Permutation,
+    /// None where everybody is on one server.
+    homes: Option<Homes>,
     blocks: BlockCache,
     samples: SampleCache,
 }
@@ -94,6 +101,7 @@ impl World {
             graph: Graph::new(seed, users, anchor_day * DAY_S),
             account_ids: AccountIds::new(seed, users),
             fates: Permutation::new(seed, 5, users),
+            homes: None,
             blocks: BlockCache::default(),
             samples: SampleCache::default(),
         })
@@ -101,6 +109,10 @@ impl World {
 
     /// The last instant that the world can be moved to: beyond it ids would no longer grow.
     pub(crate) const LAST_US: i64 = (ids::LAST_S - DAY_S) * SECOND_US;
+
+    pub(crate) const fn seed(&self) -> u64 {
+        self.seed
+    }
 
     pub(crate) const fn users(&self) -> u64 {
         self.users

@@ -31,6 +31,14 @@ impl<'a> Moment<'a> {
         }
     }
 
+    /// The world as it was some time ago.
+    pub(crate) const fn earlier(self, span_us: i64) -> Self {
+        Self {
+            at_us: self.at_us.saturating_sub(span_us),
+            ..self
+        }
+    }
+
     /// Tells moments apart: two with one time and one version show the same.
     pub(crate) fn version(&self) -> (i64, usize) {
         (self.at_us, self.withdrawn.map_or(0, Withdrawn::count))

@@ -251,7 +251,7 @@ impl World {
             .collect();
         Profile {
             display_name: names::display_name(&mut lasting, &mut dice),
-            note_html: note(&mut dice),
+            note_html: note(&mut dice, self.origin(user)),
             fields,
         }
     }
@@ -282,7 +282,7 @@ fn field(dice: &mut Dice, user: u64, created_us: i64) -> Field {
     }
 }
 
-fn note(dice: &mut Dice) -> String {
+fn note(dice: &mut Dice, origin: &str) -> String {
     if dice.chance(300) {
         return String::new();
     }
@@ -293,7 +293,7 @@ fn note(dice: &mut Dice) -> String {
     }
     if dice.chance(300) {
         html.push(' ');
-        html.push_str(&super::text::hashtag_html(dice.pick_early(TAGS)));
+        html.push_str(&super::text::hashtag_html(origin, dice.pick_early(TAGS)));
     }
     html.push_str("</p>");
     html

@@ -223,7 +223,7 @@ impl World {
 
     /// When a post was last edited, if it has been by now.
     pub(crate) fn edited_us(&self, post: &Post, at_us: i64) -> Option<i64> {
-        if post.is_repost() {
+        if post.is_repost() || !self.can_edit(post.user()) {
             return None;
         }
         let mut dice = Dice::new(self.seed, Purpose::Edit, post.id(), 0);

@@ -5,7 +5,6 @@ use super::dice::{Dice, Purpose};
 use super::ids;
 use super::posts::{Link, Post};
 use super::vocabulary::{APPLICATIONS, MEDIA_TEXTS, SENTENCES, SPOILERS, TAGS};
-use crate::HOST;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Media {
@@ -51,7 +50,10 @@ impl World {
         let (language, first) = dice.pick(SENTENCES);
         let mut html = String::from("<p>");
         for &user in &mentions {
-            html.push_str(&mention_html(&self.username(user, at_us)));
+            html.push_str(&mention_html(
+                self.origin(user),
+                &self.username(user, at_us),
+            ));
             html.push(' ');
         }
         html.push_str(first);
@@ -65,7 +67,7 @@ impl World {
         }
         for tag in &tags {
             html.push(' ');
-            html.push_str(&hashtag_html(tag));
+            html.push_str(&hashtag_html(self.origin(post.user()), tag));
         }
         if self.edited_us(post, at_us).is_some() {
             html.push_str("<br />(edited)");
@@ -151,9 +153,9 @@ fn media(dice: &mut Dice, post_id: u64) -> Vec<Media> {
         .collect()
 }
 
-pub(crate) fn hashtag_html(tag: &str) -> String {
+pub(crate) fn hashtag_html(origin: &str, tag: &str) -> String {
     format!(
-        "<a href=\"https://{HOST}/tags/{path}\" class=\"mention hashtag\" rel=\"tag\">#<span>{tag}\
+        "<a href=\"{origin}/tags/{path}\" class=\"mention hashtag\" rel=\"tag\">#<span>{tag}\
          </span></a>",
         path = tag_path(tag)
     )
@@ -164,9 +166,9 @@ pub(crate) fn tag_path(tag: &str) -> String {
     url::form_urlencoded::byte_serialize(tag.as_bytes()).collect()
 }
 
-fn mention_html(username: &str) -> String {
+fn mention_html(origin: &str, username: &str) -> String {
     format!(
-        "<span class=\"h-card\" translate=\"no\"><a href=\"https://{HOST}/@{username}\" \
+        "<span class=\"h-card\" translate=\"no\"><a href=\"{origin}/@{username}\" \
          class=\"u-url mention\">@<span>{username}</span></a></span>"
     )
 }

@@ -95,12 +95,26 @@ impl Sim {
         self.call(target, None).await
     }
 
+    /// Calls an instance by its name, with a token.
+    pub(crate) async fn get_at(&self, host: &str, target: &str) -> Reply {
+        self.call_at(host, target, Some("ann")).await.unwrap()
+    }
+
+    /// The same without a token, and as far as there is an answer at all.
+    pub(crate) async fn try_get_at(&self, host: &str, target: &str) -> Option<Reply> {
+        self.call_at(host, target, None).await
+    }
+
     async fn call(&self, target: &str, token: Option<&str>) -> Option<Reply> {
+        let host = self.server.address().to_string();
+        self.call_at(&host, target, token).await
+    }
+
+    async fn call_at(&self, host: &str, target: &str, token: Option<&str>) -> Option<Reply> {
         let mut socket = TcpStream::connect(self.server.address()).await.unwrap();
         let authorization = token
             .map(|token| format!("authorization: Bearer {token}\r\n"))
             .unwrap_or_default();
-        let host = self.server.address();
         let request = format!(
             "GET {target} HTTP/1.1\r\nhost: {host}\r\n{authorization}connection: close\r\n\r\n"
         );
@@ -141,8 +155,25 @@ impl Sim {
         items
     }
 
+    /// The same at an instance, with a token.
+    pub(crate) async fn walk_at(&self, host: &str, first: &str) -> Vec<Value> {
+        let mut items = Vec::new();
+        let mut target = Some(first.to_owned());
+        while let Some(page) = target {
+            let reply = self.get_at(host, &page).await;
+            items.extend(reply.list());
+            target = reply.link("next");
+        }
+        items
+    }
+
     /// A whole table of the truth.
     pub(crate) async fn truth(&self, table: &str) -> Vec<Value> {
+        self.truth_where(table, "").await
+    }
+
+    /// A table of the truth with further parameters.
+    pub(crate) async fn truth_where(&self, table: &str, further: &str) -> Vec<Value> {
         let mut rows: Vec<Value> = Vec::new();
         loop {
             let after = rows
@@ -150,7 +181,7 @@ impl Sim {
                 .map(|row| format!("&after={}", row["_after"].as_str().unwrap()));
             let after = after.unwrap_or_default();
             let page = self
-                .get(&format!("/_sim/truth/{table}?limit=10000{after}"))
+                .get(&format!("/_sim/truth/{table}?limit=10000{after}{further}"))
                 .await
                 .lines();
             if page.is_empty() {
