@@ -119,6 +119,7 @@ macro_rules! store_suite {
             reach_equals_a_plain_computation,
             rules_that_grow_reach_what_they_would_have_from_the_start,
             spells_open_and_close,
+            hearsay_gives_way_to_the_own_host_in_any_order,
             gone_and_not_found_are_told_apart,
             deleted_posts_are_marked,
             what_is_due_is_read_in_order,

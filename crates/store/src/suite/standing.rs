@@ -20,6 +20,55 @@ async fn show(store: &dyn Inspect, at_us: i64, standing: Standing) {
     .await;
 }
 
+/// What others tell of somebody fills gaps and gives way to the word of their own host, whichever came
+/// first; it neither ends nor begins a spell, and is no version of anything.
+pub async fn hearsay_gives_way_to_the_own_host_in_any_order(make: Make<'_>) {
+    let told = |standing, at_us, name: &str| Commit {
+        objects: vec![Object {
+            standing,
+            ..card(user("alice"), name)
+        }],
+        ..at(at_us)
+    };
+    let tales = [
+        told(Standing::Hearsay, 50, "A tale"),
+        told(Standing::Present, 20, "Alice"),
+        told(Standing::Hearsay, 10, "An older tale"),
+    ];
+    let name = "SELECT display_name FROM users";
+    for order in [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ] {
+        let place = make();
+        let store = place.open().unwrap();
+        for tale in order {
+            commit(&*store, tales[tale].clone()).await;
+        }
+        assert_eq!(
+            cell(&*store, name).await.as_deref(),
+            Some("Alice"),
+            "{order:?}"
+        );
+        let versions = number(&*store, "SELECT count(*) FROM versions").await;
+        assert_eq!(versions, 0, "{order:?}");
+    }
+    let place = make();
+    let store = place.open().unwrap();
+    commit(&*store, tales[2].clone()).await;
+    commit(&*store, tales[0].clone()).await;
+    assert_eq!(cell(&*store, name).await.as_deref(), Some("A tale"));
+    let alice = key(&*store, &user("alice")).await;
+    tell(&*store, 60, alice, OutcomeCode::Suspended).await;
+    commit(&*store, told(Standing::Hearsay, 70, "Another tale")).await;
+    let open = "SELECT count(*) FROM invalid_users WHERE until_us IS NULL";
+    assert_eq!(number(&*store, open).await, 1);
+}
+
 pub async fn spells_open_and_close(make: Make<'_>) {
     let place = make();
     let store = place.open().unwrap();

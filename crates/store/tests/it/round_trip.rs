@@ -125,6 +125,7 @@ fn any_object() -> impl Strategy<Value = Object> {
     let standing = prop_oneof![
         8 => Just(Standing::Present),
         1 => Just(Standing::Invalid(OutcomeCode::Suspended)),
+        2 => Just(Standing::Hearsay),
     ];
     let groups = prop::collection::vec(any_group(), 0..3);
     (any_identity(), groups, standing).prop_map(|(identity, groups, standing)| Object {
@@ -138,7 +139,7 @@ fn any_object() -> impl Strategy<Value = Object> {
         identity,
         // What is gone is shown without its fields.
         groups: match standing {
-            Standing::Present => groups,
+            Standing::Present | Standing::Hearsay => groups,
             Standing::Invalid(_) => Vec::new(),
         },
         standing,
