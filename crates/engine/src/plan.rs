@@ -59,9 +59,10 @@ impl Shop {
             let address = network.best_host(query, subject)?;
             // What the definition names is part of the network; what is learnt of somebody's home has to
             // be allowed.
-            let allowed = match network.is_asked_of_fixed_host(query) {
-                true => Allowed::Learnt,
-                false => self.settings.hosts.allowed(&address)?,
+            let allowed = if network.is_asked_of_fixed_host(query) {
+                Allowed::Learnt
+            } else {
+                self.settings.hosts.allowed(&address)?
             };
             let trust = match allowed {
                 Allowed::Named => HostTrust::Named,

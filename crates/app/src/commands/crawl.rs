@@ -46,7 +46,7 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     let ledger = environment::ledger_place(arguments.budgets.as_ref())?;
     let started = Instant::now();
-    let report = crawl(&arguments, vault, &ledger).await?;
+    let report = Box::pin(crawl(&arguments, vault, &ledger)).await?;
     let seconds = started.elapsed().as_secs_f64();
     if arguments.json {
         console::output(&summary::crawled(&arguments.into, &report, seconds).to_string());
@@ -266,13 +266,7 @@ fn settings(
             ));
         }
     };
-    let hosts = HostPatterns::parse(arguments.hosts.iter().map(String::as_str))
-        .map_err(|error| Failure::usage(format!("--hosts: {error}")))?;
-    if limits == Limits::Off && !hosts.are_this_machine() {
-        return Err(Failure::usage(
-            "--limits off is taken only for hosts on loopback; limits of others are kept",
-        ));
-    }
+    let hosts = hosts(&arguments.hosts, limits)?;
     if let Some(cap) = &arguments.spend {
         check_currency(&network, &cap.currency)?;
     }
@@ -344,6 +338,18 @@ fn settings(
         keep_raw: arguments.raw,
         network: Arc::new(network),
     })
+}
+
+/// Which other hosts may be asked.
+fn hosts(patterns: &[String], limits: Limits) -> Result<HostPatterns, Failure> {
+    let hosts = HostPatterns::parse(patterns.iter().map(String::as_str))
+        .map_err(|error| Failure::usage(format!("--hosts: {error}")))?;
+    if limits == Limits::Off && !hosts.are_this_machine() {
+        return Err(Failure::usage(
+            "--limits off is taken only for hosts on loopback; limits of others are kept",
+        ));
+    }
+    Ok(hosts)
 }
 
 /// Money can be capped only where it is counted.

@@ -50,7 +50,7 @@ pub(crate) async fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> 
     crawl_arguments.anonymous = true;
     let started = Instant::now();
     let ledger = Location::File(folder.join("budgets.db"));
-    let report = crawl::crawl(&crawl_arguments, &parsed.vault, &ledger).await?;
+    let report = Box::pin(crawl::crawl(&crawl_arguments, &parsed.vault, &ledger)).await?;
     let elapsed = started.elapsed();
     let violations = server.violations();
     server.shutdown().await;

@@ -139,13 +139,13 @@ fn read_whom(section: &Section<'_, '_>) -> Whom {
     match text.value.as_str() {
         "home" => Whom::Home,
         "crawl" => Whom::Crawl,
-        other => match Address::of(other) {
-            Some(address) => Whom::Fixed(address),
-            None => {
+        other => Address::of(other).map_or_else(
+            || {
                 section.unknown_word(&text, "`host`", &["home", "crawl", "https://example.org"]);
                 Whom::Home
-            }
-        },
+            },
+            Whom::Fixed,
+        ),
     }
 }
 

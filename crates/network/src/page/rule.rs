@@ -85,7 +85,7 @@ impl Places {
         let around = at.and_then(|path| path.keys.split_last());
         let around = around
             .filter(|(_, around)| !around.is_empty())
-            .map(|(_, around)| builder.slot(&around.to_vec()));
+            .map(|(_, around)| builder.slot(around));
         let (tree, slots, _) = builder.finish();
         Self {
             tree,
