@@ -57,7 +57,7 @@ pub(crate) struct SimulateArguments {
 
     /// What is not measured, at the beginning [default: 60d, or 120d below 0.26 visits a day, and
     /// never more than a third of the trace].
-    #[arg(long, value_name = "TIME", value_parser = parse_days)]
+    #[arg(long, value_name = "TIME", value_parser = parse_warm_up)]
     pub warm_up: Option<f64>,
 
     /// What adaptive strives for: the least delay, or the least delay of what will spread.
@@ -160,6 +160,14 @@ fn parse_days(text: &str) -> Result<f64, String> {
     since::span_us(text.trim())
         .map(|span_us| span_us as f64 / DAY_US)
         .ok_or_else(|| format!("{text:?} is no time; write for example 60d, 2w or 12h"))
+}
+
+/// A warm-up may also be none at all.
+fn parse_warm_up(text: &str) -> Result<f64, String> {
+    match text.trim() {
+        "0" | "0d" => Ok(0.0),
+        text => parse_days(text),
+    }
 }
 
 fn parse_facet(text: &str) -> Result<(String, f64), String> {
