@@ -153,11 +153,6 @@ pub(crate) struct CrawlArguments {
     #[arg(long, value_name = "REASON")]
     pub include_opted_out: Option<String>,
 
-    /// Other hosts that may be asked about those who live there, separated by commas: names,
-    /// *.example.org, or any. Without it one host is asked about everybody.
-    #[arg(long, value_delimiter = ',', value_name = "HOSTS")]
-    pub hosts: Vec<String>,
-
     /// The address to ask, instead of https://HOST.
     #[arg(long, value_name = "URL")]
     pub host: Option<String>,

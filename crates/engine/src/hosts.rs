@@ -1,4 +1,4 @@
-//! Which hosts a crawl may ask besides the one that it was told to: `--hosts`.
+//! Which hosts a crawl may ask besides the one that it was told to.
 
 use kittiwake_network::Address;
 
@@ -41,18 +41,6 @@ impl HostPatterns {
 
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    /// Whether only this very machine is meant.
-    pub fn are_this_machine(&self) -> bool {
-        let is_local = |name: &str| {
-            let name = without_port(name);
-            name == "localhost" || name.ends_with(".localhost") || name == "127.0.0.1"
-        };
-        self.0.iter().all(|pattern| match pattern {
-            Pattern::Any => false,
-            Pattern::Exactly(name) | Pattern::Under(name) => is_local(name),
-        })
     }
 
     /// Whether a host may be asked.

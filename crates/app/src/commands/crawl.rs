@@ -266,7 +266,6 @@ fn settings(
             ));
         }
     };
-    let hosts = hosts(&arguments.hosts, limits)?;
     if let Some(cap) = &arguments.spend {
         check_currency(&network, &cap.currency)?;
     }
@@ -296,7 +295,6 @@ fn settings(
             "limits": format!("{limits:?}"),
             "history": history::text(arguments.history),
             "include_opted_out": arguments.include_opted_out,
-            "hosts": arguments.hosts,
             "permission": arguments.i_have_permission,
             "credentials": credentials::record(&credentials),
             "raw": arguments.raw,
@@ -306,7 +304,8 @@ fn settings(
         }),
         base,
         host,
-        hosts,
+        // Hosts differ in what they can be asked; until that is found out, one is asked for all.
+        hosts: HostPatterns::default(),
         seeds,
         depth: arguments.depth,
         follow: follow(arguments.follow),
@@ -338,18 +337,6 @@ fn settings(
         keep_raw: arguments.raw,
         network: Arc::new(network),
     })
-}
-
-/// Which other hosts may be asked.
-fn hosts(patterns: &[String], limits: Limits) -> Result<HostPatterns, Failure> {
-    let hosts = HostPatterns::parse(patterns.iter().map(String::as_str))
-        .map_err(|error| Failure::usage(format!("--hosts: {error}")))?;
-    if limits == Limits::Off && !hosts.are_this_machine() {
-        return Err(Failure::usage(
-            "--limits off is taken only for hosts on loopback; limits of others are kept",
-        ));
-    }
-    Ok(hosts)
 }
 
 /// Money can be capped only where it is counted.
