@@ -125,7 +125,6 @@ mod tests {
             "http://localhost.example/",
             "ftp://birds.example/",
             "https://user:secret@birds.example/",
-            "https:///x",
             "file:///etc/passwd",
             "https://",
         ] {
