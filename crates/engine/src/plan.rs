@@ -54,8 +54,12 @@ impl Shop {
 
     /// Who is asked a query about a subject.
     pub(crate) fn site_of(&self, query: &Query, subject: &Identity) -> Arc<Site> {
+        let network = &self.settings.network;
         let site = || {
-            let network = &self.settings.network;
+            // Most crawls ask one host only, and this is asked before every call.
+            if self.settings.hosts.is_empty() && !network.is_asked_of_fixed_host(query) {
+                return None;
+            }
             let address = network.best_host(query, subject)?;
             // What the definition names is part of the network; what is learnt of somebody's home has to
             // be allowed.
