@@ -54,7 +54,7 @@ impl HostPatterns {
         let is_named = fits.iter().any(|pattern| match pattern {
             Pattern::Any => false,
             Pattern::Exactly(_) => true,
-            Pattern::Under(end) => format!("x{}", without_port(end)).ends_with(".localhost"),
+            Pattern::Under(end) => without_port(end).ends_with(".localhost"),
         });
         Some(if is_named {
             Allowed::Named

@@ -54,21 +54,13 @@ impl Shop {
 
     /// Who is asked a query about a subject.
     pub(crate) fn site_of(&self, query: &Query, subject: &Identity) -> Arc<Site> {
-        let network = &self.settings.network;
         let site = || {
             // Most crawls ask one host only, and this is asked before every call.
-            if self.settings.hosts.is_empty() && !network.is_asked_of_fixed_host(query) {
+            if self.settings.hosts.is_empty() {
                 return None;
             }
-            let address = network.best_host(query, subject)?;
-            // What the definition names is part of the network; what is learnt of somebody's home has to
-            // be allowed.
-            let allowed = if network.is_asked_of_fixed_host(query) {
-                Allowed::Learnt
-            } else {
-                self.settings.hosts.allowed(&address)?
-            };
-            let trust = match allowed {
+            let address = self.settings.network.best_host(query, subject)?;
+            let trust = match self.settings.hosts.allowed(&address)? {
                 Allowed::Named => HostTrust::Named,
                 Allowed::Learnt => HostTrust::Learnt,
             };

@@ -1,4 +1,4 @@
-//! Who is asked about a subject: the host of the crawl, the subject's own, or another one.
+//! Who is asked about a subject: the host of the crawl, or the subject's own.
 
 use crate::network::{Network, Query};
 use kittiwake_model::Identity;
@@ -12,14 +12,12 @@ pub(crate) enum HomeRule {
 }
 
 /// Who is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whom {
     /// The subject's own host, where that is known and may be asked; else that of the crawl.
     Home,
     /// The host of the crawl.
     Crawl,
-    /// Always this one.
-    Fixed(Address),
 }
 
 /// A host as ids are valid on it, and where it is asked.
@@ -66,9 +64,8 @@ fn is_this_machine(host: &Host<&str>) -> bool {
 impl Network {
     /// The host that a query about a subject is best asked of, if that is not simply the crawl's.
     pub fn best_host(&self, query: &Query, subject: &Identity) -> Option<Address> {
-        match &query.whom {
+        match query.whom {
             Whom::Crawl => None,
-            Whom::Fixed(address) => Some(address.clone()),
             Whom::Home => self.home(subject),
         }
     }
@@ -78,12 +75,6 @@ impl Network {
         match self.find_type(&subject.kind)?.home? {
             HomeRule::Canonical => Address::of(subject.canonical.as_deref()?),
         }
-    }
-
-    /// Whether a query is asked of one and the same host, whoever it is about and whatever hosts a
-    /// crawl may ask.
-    pub fn is_asked_of_fixed_host(&self, query: &Query) -> bool {
-        matches!(query.whom, Whom::Fixed(_))
     }
 }
 

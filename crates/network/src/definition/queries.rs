@@ -7,7 +7,7 @@ use super::source::{Placed, Section};
 use super::types::{Types, link_table, read_ignored, report_nameless};
 use super::{digest_of, keys, named_sections};
 use crate::body::Sending;
-use crate::home::{Address, Whom};
+use crate::home::Whom;
 use crate::network::{AuthNeed, Batch, BatchStyle, Decode, Query, Select, SelectLink};
 use crate::path::parse_path;
 use crate::seed::{Piece, parse_template};
@@ -133,20 +133,8 @@ fn read_query(
 
 /// Who is asked.
 fn read_whom(section: &Section<'_, '_>) -> Whom {
-    let Some(text) = section.text("host") else {
-        return Whom::Home;
-    };
-    match text.value.as_str() {
-        "home" => Whom::Home,
-        "crawl" => Whom::Crawl,
-        other => Address::of(other).map_or_else(
-            || {
-                section.unknown_word(&text, "`host`", &["home", "crawl", "https://example.org"]);
-                Whom::Home
-            },
-            Whom::Fixed,
-        ),
-    }
+    let words = [("home", Whom::Home), ("crawl", Whom::Crawl)];
+    section.word("host", &words).unwrap_or(Whom::Home)
 }
 
 /// What is found in the answers to a query, and where.
