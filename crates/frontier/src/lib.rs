@@ -2,13 +2,14 @@
 //!
 //! Knows: lanes, due times, leases, and the policies that turn what a visit found into the time of
 //! the next one; the market in which calls are spent where they bring most; how a policy would have
-//! done on a trace. Synchronous and deterministic: clock and randomness are arguments.
+//! done on a trace; how subjects are divided among machines. Synchronous and deterministic: clock and randomness are arguments.
 //! Does not know: stores, sockets, networks or threads. The frontier here is the near future of the
 //! store's table; it may be thrown away at any time.
 
 pub mod classify;
 pub mod market;
 pub mod order;
+pub mod partition;
 pub mod policy;
 mod queue;
 pub mod random;
