@@ -58,11 +58,17 @@ pub struct RobotFiling {
     pub kind: Name,
     /// A subject whose column of this name holds 0 is not filed: there is nothing to ask for.
     pub unless_zero: Option<Name>,
+    /// A post that answers one which is only named is filed all the same: what is asked about it names
+    /// the other as well.
+    #[serde(default)]
+    pub names_parents: bool,
     /// Being described counts as the first visit: this robot only looks again.
     pub begins_visited: bool,
     /// Reposts of a post that is filed are filed as well, and theirs, so many steps on, even if
     /// their authors are out of reach.
     pub repost_steps: u32,
+    /// The same for posts that answer one that is filed.
+    pub reply_steps: u32,
 }
 
 /// What somebody did that brings them within reach.
@@ -78,6 +84,9 @@ pub enum Role {
     /// Wrote a post, or is an account, that is linked to a subject which is neither: a tag, a
     /// search.
     Authors,
+    /// Not a person: posts that are linked to a subject which is neither a user nor a post. They are
+    /// as near as that.
+    Posts,
 }
 
 /// The directions in which follow relations bring in new subjects.

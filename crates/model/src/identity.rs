@@ -13,6 +13,24 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Key(pub i64);
 
+/// How much an id says of who somebody is.
+///
+/// An id never makes one out of two objects that both have a weightier one: whoever says that
+/// somebody's canonical id goes with the address or the local id of another is not believed. What
+/// it named before it goes on naming, and the claim is dropped. So a host can mix up what it alone
+/// has named, and nobody else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Weight {
+    /// It may be somebody else's tomorrow.
+    Hint,
+    /// One host has given it, and gives it to nobody else. That an answer was given to a question about
+    /// an object says as much.
+    Host,
+    /// It is valid everywhere.
+    Everywhere,
+    Canonical,
+}
+
 /// Another name of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Alias {
@@ -24,6 +42,16 @@ pub struct Alias {
     /// A movable alias may belong to another object later, so it never proves that two keys are
     /// one; a stable alias does.
     pub movable: bool,
+}
+
+impl Alias {
+    pub const fn weight(&self) -> Weight {
+        match (self.movable, self.host.is_empty()) {
+            (true, _) => Weight::Hint,
+            (false, true) => Weight::Everywhere,
+            (false, false) => Weight::Host,
+        }
+    }
 }
 
 /// Everything an answer told about which object it speaks of.
@@ -40,6 +68,47 @@ impl Identity {
     /// Whether nothing in it can name an object.
     pub fn is_anonymous(&self) -> bool {
         self.canonical.is_none() && self.aliases.is_empty()
+    }
+
+    /// Whether it has an id: an alias of this name, wherever it is valid, or `canonical`.
+    pub fn has_id(&self, name: &str) -> bool {
+        match name {
+            "canonical" => self.canonical.is_some(),
+            _ => self.aliases.iter().any(|alias| &*alias.name == name),
+        }
+    }
+
+    /// The weight of its best id.
+    pub fn weight(&self) -> Weight {
+        if self.canonical.is_some() {
+            return Weight::Canonical;
+        }
+        let aliases = self.aliases.iter().map(Alias::weight);
+        aliases.max().unwrap_or(Weight::Hint)
+    }
+
+    /// The weight of the best id that both have. Of handles nothing follows.
+    pub fn shared(&self, other: &Self) -> Weight {
+        if self.canonical.is_some() && self.canonical == other.canonical {
+            return Weight::Canonical;
+        }
+        let shared = self.aliases.iter().filter(|it| other.aliases.contains(it));
+        shared.map(Alias::weight).max().unwrap_or(Weight::Hint)
+    }
+
+    /// Takes in the ids that an answer has told of it.
+    pub fn learn(&mut self, told: &Self) {
+        if self.canonical.is_none() {
+            self.canonical.clone_from(&told.canonical);
+        }
+        for alias in &told.aliases {
+            let is_older = |known: &Alias| {
+                known.movable && (&known.name, &known.host) == (&alias.name, &alias.host)
+            };
+            self.aliases
+                .retain(|known| known != alias && !is_older(known));
+            self.aliases.push(alias.clone());
+        }
     }
 
     /// The alias of this name that is valid on `host`, or valid everywhere.
@@ -61,4 +130,37 @@ pub enum Reference {
     /// An object that is only named, not described; the store gives it a key and remembers it as
     /// pending until it is described.
     Identity(Box<Identity>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alias(name: &str, id: &str, movable: bool) -> Alias {
+        Alias {
+            name: name.into(),
+            id: id.to_owned(),
+            host: String::new(),
+            movable,
+        }
+    }
+
+    #[test]
+    fn what_is_told_is_learnt_and_a_handle_gives_way_to_a_newer_one() {
+        let identity = |canonical: Option<&str>, aliases| Identity {
+            network: "tiny".into(),
+            kind: "user".into(),
+            canonical: canonical.map(str::to_owned),
+            aliases,
+        };
+        let mut known = identity(
+            None,
+            vec![alias("handle", "ann", true), alias("url", "u", false)],
+        );
+        let told = vec![alias("handle", "anna", true), alias("url", "u", false)];
+        known.learn(&identity(Some("7"), told.clone()));
+        assert_eq!(known, identity(Some("7"), told));
+        known.learn(&identity(Some("8"), Vec::new()));
+        assert_eq!(known.canonical.as_deref(), Some("7"), "the first stays");
+    }
 }

@@ -34,7 +34,7 @@ pub use commit::{
     LogRow, RobotFiling, Role, RunEnd, RunRecord, RunUpdate, Sweep,
 };
 pub use control::{Control, ControlCommand};
-pub use identity::{Alias, Identity, Key, Reference};
+pub use identity::{Alias, Identity, Key, Reference, Weight};
 pub use imported::{
     ImportedCalls, ImportedHistory, ImportedId, ImportedLink, ImportedObject, ImportedRow,
     ImportedSpell, VanishedRelation,

@@ -43,8 +43,30 @@ impl Stamp {
         }
     }
 
+    /// Whether it is a stamp of hearsay, or of what a list told.
     pub const fn is_hearsay(self) -> bool {
         self.at_us < -(Self::HEARSAY_US / 8)
+    }
+
+    /// The stamp of what a list has told of objects that it only names: before hearsay, too.
+    #[must_use]
+    pub const fn as_named(self) -> Self {
+        self.as_hearsay().as_hearsay()
+    }
+
+    pub const fn is_named(self) -> bool {
+        self.at_us < -(Self::HEARSAY_US + Self::HEARSAY_US / 8)
+    }
+
+    /// When it was observed, whoever told it.
+    pub const fn real_us(self) -> i64 {
+        if self.is_named() {
+            self.at_us.saturating_add(2 * Self::HEARSAY_US)
+        } else if self.is_hearsay() {
+            self.at_us.saturating_add(Self::HEARSAY_US)
+        } else {
+            self.at_us
+        }
     }
 }
 
@@ -249,6 +271,22 @@ mod tests {
             whole.merge(part);
             let all: Vec<_> = left.iter().chain(&right).cloned().collect();
             prop_assert_eq!(whole, fold(&all).0);
+        }
+    }
+
+    #[test]
+    fn lists_come_before_hearsay_and_hearsay_before_all_else() {
+        for at_us in [0, 1, 1_800_000_000_000_000, 3_000_000_000_000_000] {
+            let own = Stamp { at_us, log: 7 };
+            let (hearsay, named) = (own.as_hearsay(), own.as_named());
+            assert_eq!((own.is_hearsay(), own.is_named()), (false, false));
+            assert_eq!((hearsay.is_hearsay(), hearsay.is_named()), (true, false));
+            assert_eq!((named.is_hearsay(), named.is_named()), (true, true));
+            for stamp in [own, hearsay, named] {
+                assert_eq!(stamp.real_us(), at_us);
+            }
+            let earliest = Stamp::default();
+            assert!(named < earliest.as_hearsay() && hearsay < earliest);
         }
     }
 

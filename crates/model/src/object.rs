@@ -31,4 +31,8 @@ pub enum Standing {
     /// Somebody tells of it who is not its own host: that says nothing of whether it is there, and
     /// gives way to whatever its own host says, earlier or later.
     Hearsay,
+    /// It stands in a list that tells no more of it than its id and what the list itself means:
+    /// whose posts these are, what they answer. It is still to be described, and gives way to
+    /// whatever describes it.
+    Named,
 }
