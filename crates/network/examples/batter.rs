@@ -2,18 +2,37 @@
 //!
 //! `cargo run --release -p kittiwake-network --example batter -- COUNT SEED`. The same seed gives the
 //! same answers. Whatever comes out has to hold together: no panic, no part of what is malformed, no
-//! reference into nothing, and whatever is read twice reads the same.
+//! reference into nothing, and whatever is read twice reads the same. Every fourth answer is a feed as
+//! its shipped definition reads it, and every fourth a CAR; or all of them, if `feeds` or `car` follows
+//! the seed.
 
 #![expect(clippy::print_stdout, reason = "a program that tells what it ran")]
 
 use kittiwake_model::value::is_id;
 use kittiwake_model::{Identity, Key, OutcomeCode, Reference, Value};
 use kittiwake_network::{Answer, Network, Page, Reading};
+use repository::{DID, Part, Repository};
+use serde_json::json;
 use serde_json::value::RawValue;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
+#[path = "../tests/it/repository.rs"]
+mod repository;
+
 const DEFINITION: &str = include_str!("../tests/it/birds.toml");
+
+const CAR_DEFINITION: &str = include_str!("../tests/it/repository.toml");
+
+const FEEDS_DEFINITION: &str = include_str!("../../../networks/feeds.toml");
+
+const FEEDS: &[&[u8]] = &[
+    include_bytes!("../../../networks/samples/feeds/feed.xml"),
+    include_bytes!("../../../networks/samples/feeds/feed-atom.xml"),
+    include_bytes!("../../../networks/samples/feeds/feed-json.json"),
+    include_bytes!("../../../networks/samples/feeds/feed-latin.xml"),
+    include_bytes!("../../../networks/samples/feeds/feed-rdf.xml"),
+];
 
 const RSS: &str = r#"<?xml version="1.0" encoding="UTF-8"?><!DOCTYPE rss [<!ENTITY x "y">]>
 <rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>Gulls &amp; terns</title>
@@ -142,33 +161,98 @@ const CHARSETS: &[Option<&str>] = &[
     Some("x; charset="),
 ];
 
+/// What readers of DAG-CBOR stumble over: heads of values that lie, have no end or are not allowed, and
+/// the keys of a tree's nodes.
+const HEADS: &[&[u8]] = &[
+    &[0x00],
+    &[0x18, 0x18],
+    &[0x1B, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
+    &[0x3B, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
+    &[0x40],
+    &[0x5A, 0x7F, 0xFF, 0xFF, 0xFF],
+    &[0x5F],
+    &[0x60],
+    &[0x62, 0xC3, 0x28],
+    &[0x7F],
+    &[0x80],
+    &[0x81],
+    &[0x81; 120],
+    &[0x9B, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
+    &[0x9F],
+    &[0xA0],
+    &[0xA1, 0x61, b'e'],
+    &[0xBA, 0xFF, 0xFF, 0xFF, 0xFF],
+    &[0xBF],
+    &[0xC2, 0x41, 0x01],
+    &[0xD8, 42],
+    &[0xD8, 42, 0x41, 0x00],
+    &[0xF5],
+    &[0xF6],
+    &[0xF7],
+    &[0xF9, 0x7E, 0x00],
+    &[0xFB, 0x7F, 0xF0, 0, 0, 0, 0, 0, 0],
+    &[0xFF],
+    &[0x61, b'l', 0xF6],
+    &[0x61, b'p', 0x19, 0x03, 0xFF],
+    &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80],
+    b"did:plc:x",
+];
+
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1).map(|it| it.parse::<u64>());
-    let (Some(Ok(count)), Some(Ok(seed))) = (arguments.next(), arguments.next()) else {
-        println!("usage: batter COUNT SEED");
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let only_car = arguments.pop_if(|last| last == "car").is_some();
+    let only_feeds = arguments.pop_if(|last| last == "feeds").is_some();
+    let numbers: Vec<u64> = arguments.iter().flat_map(|it| it.parse()).collect();
+    let [count, seed] = numbers[..] else {
+        println!("usage: batter COUNT SEED [car|feeds]");
         return ExitCode::from(2);
     };
-    let network = match Network::parse("birds.toml", DEFINITION) {
-        Ok(network) => network,
+    let parsed = Network::parse("birds.toml", DEFINITION).and_then(|birds| {
+        let ledges = Network::parse("repository.toml", CAR_DEFINITION)?;
+        Ok((
+            birds,
+            ledges,
+            Network::parse("feeds.toml", FEEDS_DEFINITION)?,
+        ))
+    });
+    let (birds, ledges, feeds) = match parsed {
+        Ok(networks) => networks,
         Err(errors) => {
             println!("{errors}");
             return ExitCode::FAILURE;
         }
     };
+    let accounts = accounts();
     let mut tally = Tally::default();
     for number in 0..count {
         let mut random = Random(seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let blow = Blow::at_random(&mut random);
-        match catch_unwind(AssertUnwindSafe(|| blow.strike(&network))) {
+        let is_feed = only_feeds || !only_car && number % 4 == 1;
+        let is_car = only_car || !only_feeds && number % 4 == 3;
+        let (network, blow) = if is_car {
+            (&ledges, Blow::of_car(&accounts, &mut random))
+        } else if is_feed {
+            (&feeds, Blow::of_feed(&mut random))
+        } else {
+            (&birds, Blow::at_random(&mut random))
+        };
+        tally.cars += u64::from(is_car);
+        tally.feeds += u64::from(is_feed);
+        match catch_unwind(AssertUnwindSafe(|| blow.strike(network))) {
             Ok(Ok(reading)) => tally.count(&reading),
             Ok(Err(fault)) => return report(&blow, number, seed, &fault),
             Err(_) => return report(&blow, number, seed, "it panicked"),
         }
     }
     println!(
-        "{count} answers battered with seed {seed}: {} read, {} malformed, {} otherwise; \
-         {} objects, {} values mended",
-        tally.read, tally.malformed, tally.other, tally.objects, tally.mended
+        "{count} answers battered with seed {seed}, {} of them CARs and {} feeds: {} read, \
+         {} malformed, {} otherwise; {} objects, {} values mended",
+        tally.cars,
+        tally.feeds,
+        tally.read,
+        tally.malformed,
+        tally.other,
+        tally.objects,
+        tally.mended
     );
     ExitCode::SUCCESS
 }
@@ -185,6 +269,8 @@ fn report(blow: &Blow<'_>, number: u64, seed: u64, fault: &str) -> ExitCode {
 
 #[derive(Default)]
 struct Tally {
+    cars: u64,
+    feeds: u64,
     read: u64,
     malformed: u64,
     other: u64,
@@ -224,8 +310,34 @@ impl Random {
     }
 }
 
+/// Accounts of several sizes, so that trees have from none to a few layers.
+fn accounts() -> Vec<Repository> {
+    let record = |number: usize| {
+        let collection = ["app.birds.follow", "app.birds.note", "app.birds.other"][number % 3];
+        let value = json!({
+            "$type": collection,
+            "subject": format!("did:plc:{number}"),
+            "text": "On a \"ledge\" 🐦",
+            "createdAt": "2026-10-14T17:06:00Z",
+            "langs": ["de", null],
+            "reply": {"parent": {"uri": "at://did:plc:b/app.birds.note/1"}},
+            "drawing": {"$bytes": "AAH/"},
+            "weight": 9_007_199_254_740_993_i64 - number as i64,
+            "height": 1.5,
+            "facets": [{"index": {"byteStart": 0, "byteEnd": -4}}],
+            "tags": ["sea", number.to_string()],
+        });
+        (format!("{collection}/3jzfcijpj{number:04}"), value)
+    };
+    let sizes = [0, 1, 3, 6, 12];
+    let accounts = sizes.map(|size| Repository::new((0..size).map(record)));
+    accounts.to_vec()
+}
+
 /// One changed answer.
 struct Blow<'a> {
+    /// Who was asked about.
+    subject: &'a str,
     query: &'a str,
     content_type: Option<&'a str>,
     body: Vec<u8>,
@@ -234,20 +346,111 @@ struct Blow<'a> {
 impl Blow<'static> {
     fn at_random(random: &mut Random) -> Self {
         let (sample, queries) = random.one_of(SAMPLES);
-        let mut body = sample.as_bytes().to_vec();
-        // Most answers should still be read, so that what reads them is battered, too.
-        let is_rough = random.below(3) == 0;
-        for _ in 0..=random.below(4) {
-            if is_rough {
-                change(&mut body, random);
-            } else {
-                reword(&mut body, random);
+        Self {
+            subject: "7",
+            query: *random.one_of::<&str>(queries),
+            body: changed(sample.as_bytes(), random),
+            content_type: *random.one_of(CHARSETS),
+        }
+    }
+
+    fn of_feed(random: &mut Random) -> Self {
+        let sample = *random.one_of(FEEDS);
+        Self {
+            subject: "https://birds.example/feed?x=1",
+            query: "feed",
+            body: changed(sample, random),
+            content_type: *random.one_of(CHARSETS),
+        }
+    }
+}
+
+/// Most answers should still be read, so that what reads them is battered, too.
+fn changed(sample: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut body = sample.to_vec();
+    let is_rough = random.below(3) == 0;
+    for _ in 0..=random.below(4) {
+        if is_rough {
+            change(&mut body, random);
+        } else {
+            reword(&mut body, random);
+        }
+    }
+    body
+}
+
+impl Blow<'static> {
+    /// An account that was changed before its blocks got their names, so that no check of those finds
+    /// it, or afterwards.
+    fn of_car(accounts: &[Repository], random: &mut Random) -> Self {
+        let account = random.one_of(accounts);
+        let struck = *random.one_of(&[Part::Record, Part::Node, Part::Node, Part::Commit]);
+        let one_in = 1 + random.below(4);
+        let is_before = random.below(4) != 0;
+        let (mut root, mut blocks) = account.blocks(&mut |part, data| {
+            if is_before && part == struck && random.below(one_in) == 0 {
+                change_block(data, random);
+            }
+        });
+        if random.below(6) == 0 {
+            let (one, other) = (random.below(blocks.len()), random.below(blocks.len()));
+            match random.below(4) {
+                0 => blocks.swap(one, other),
+                1 => blocks.push(blocks[one].clone()),
+                2 => {
+                    let name = blocks[other].cid.clone();
+                    blocks[one].cid = name;
+                }
+                _ => {
+                    blocks.remove(one);
+                }
             }
         }
+        if random.below(50) == 0 {
+            change_block(&mut root, random);
+        }
+        let mut body = repository::car(&root, &blocks);
+        if !is_before {
+            change_block(&mut body, random);
+        }
         Self {
-            query: *random.one_of::<&str>(queries),
+            subject: if random.below(20) == 0 {
+                "did:plc:x"
+            } else {
+                DID
+            },
+            query: *random.one_of(&["repository", "notes"]),
             content_type: *random.one_of(CHARSETS),
             body,
+        }
+    }
+}
+
+fn change_block(data: &mut Vec<u8>, random: &mut Random) {
+    const SPAN_MAX: usize = 12;
+    let place = random.below(data.len());
+    let end = (place + random.below(SPAN_MAX)).min(data.len());
+    match random.below(7) {
+        0 | 1 => {
+            if let Some(byte) = data.get_mut(place) {
+                *byte = byte.wrapping_add(*random.one_of(&[1, 0xFF, 8, 0x20, 0x80]));
+            }
+        }
+        2 => {
+            data.drain(place..end);
+        }
+        3 => {
+            let again = data[place..end].to_vec();
+            data.splice(place..place, again);
+        }
+        4 if random.below(4) == 0 => data.truncate(place),
+        5 => {
+            let head = random.one_of(HEADS);
+            data.splice(place..place, head.iter().copied());
+        }
+        _ => {
+            let head = random.one_of(HEADS);
+            data.splice(place..end, head.iter().copied());
         }
     }
 }
@@ -307,6 +510,10 @@ impl Blow<'_> {
         {
             return Err("parts of what is malformed were taken".to_owned());
         }
+        let is_car = matches!(self.query, "repository" | "notes");
+        if is_car && reading.reason.contains("json") {
+            return Err(format!("what a CAR became is none: {}", reading.reason));
+        }
         for object in &reading.objects {
             check_identity(&object.identity)?;
             for (_, value) in object.groups.iter().flat_map(|group| &group.fields) {
@@ -329,7 +536,7 @@ impl Blow<'_> {
         let subject = Identity {
             network: network.name().clone(),
             kind: query.kind.clone(),
-            canonical: Some("7".to_owned()),
+            canonical: Some(self.subject.to_owned()),
             aliases: Vec::new(),
         };
         Ok(network.read(&Answer {

@@ -158,6 +158,24 @@ fn parse_count(text: &str) -> Option<u64> {
 type Header<'h> = &'h dyn Fn(&str) -> Option<String>;
 
 impl LimitHeaders {
+    /// The headers that are looked at. One that says what is used is needed only where none says
+    /// what is left.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let used = self.used.as_ref().filter(|_| self.remaining.is_none());
+        let percent = self.percent.as_ref().map(|percent| &percent.header);
+        let reset = self.reset.as_ref().map(|(name, _)| name);
+        [
+            self.limit.as_ref(),
+            self.remaining.as_ref(),
+            used,
+            percent,
+            reset,
+        ]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+    }
+
     /// What is said, and until when it holds. `declared` is the limit where none is told.
     fn read(
         &self,

@@ -1,6 +1,8 @@
 //! Which parts of an answer no rule reads.
 
-use crate::network::{Decode, Network, Query};
+use crate::decode::decode;
+use crate::expression::Expression;
+use crate::network::{Decode, Network, Query, Select};
 use crate::path::{Path, render};
 use crate::shape::{Items, Notation, ReadDepth, ReadPath, Shape, ShapeId};
 use serde_json::Value;
@@ -12,6 +14,8 @@ struct Cover {
     is_whole: bool,
     is_value: bool,
     shapes: Vec<ShapeId>,
+    /// Selects whose items stand here, too, in items of theirs.
+    items_of: Vec<usize>,
     keys: BTreeMap<String, Self>,
     each: Option<Box<Self>>,
     /// What is read of the values of a map.
@@ -29,6 +33,8 @@ impl Network {
         let mut paths = BTreeSet::new();
         let comparison = Comparison {
             network: self,
+            selects: &[],
+            top: None,
             notation: Notation::Json,
         };
         comparison.compare(&cover_of(&self.shapes[shape]), object, "", &mut paths);
@@ -39,28 +45,83 @@ impl Network {
     /// as the tree that it stands for.
     pub fn unmapped_answer(&self, query: &Query, answer: &Value) -> Vec<String> {
         let mut paths = BTreeSet::new();
-        let cover = cover(&query.read, &query.ignored);
+        let mut cover = cover(&query.read, &query.ignored, &query.selects);
+        // What tells an answer from an error is read, too.
+        for rule in self.errors.iter().filter(|rule| rule.concerns(query)) {
+            let matcher = rule.matcher.iter().filter(|_| rule.may_fit_success());
+            for keys in matcher.flat_map(Expression::uses) {
+                cover.descend(&Path::to_value(keys.clone())).is_value = true;
+            }
+        }
         let comparison = Comparison {
             network: self,
-            notation: match query.decode {
-                Decode::Json => Notation::Json,
-                Decode::Xml | Decode::Any => Notation::Xml,
-            },
+            selects: &query.selects,
+            top: Some(&cover),
+            notation: query.notation(),
         };
         comparison.compare(&cover, answer, "", &mut paths);
         paths.into_iter().collect()
     }
 }
 
+impl Query {
+    /// An answer as the tree that its rules see, whether it came as JSON or as XML; `None` when it
+    /// is none.
+    pub fn tree_of(&self, content_type: Option<&str>, body: &[u8]) -> Option<Value> {
+        let (text, _) = decode(self.decode, content_type, &[], body, &mut 0).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// How the tree of an answer is to be taken.
+    pub(crate) fn notation(&self) -> Notation {
+        match self.decode {
+            Decode::Json => Notation::Json,
+            Decode::Car => Notation::Car,
+            Decode::Xml | Decode::Any => Notation::Xml,
+        }
+    }
+}
+
 /// One answer, held against what its network reads.
 struct Comparison<'n> {
     network: &'n Network,
+    selects: &'n [Select],
+    /// What is read of the whole answer.
+    top: Option<&'n Cover>,
     notation: Notation,
 }
 
 impl Comparison<'_> {
+    /// What none of the shapes reads that are made of the same object.
+    fn unread_by_all(&self, shapes: &[ShapeId], value: &Value, path: &str) -> BTreeSet<String> {
+        let unread = shapes.iter().map(|shape| {
+            let mut paths = BTreeSet::new();
+            let cover = cover_of(&self.network.shapes[*shape]);
+            self.compare(&cover, value, path, &mut paths);
+            paths
+        });
+        unread
+            .reduce(|all, these| &all & &these)
+            .unwrap_or_default()
+    }
+
     fn compare(&self, cover: &Cover, value: &Value, path: &str, paths: &mut BTreeSet<String>) {
         if cover.is_whole || paths.len() >= PATHS_MAX {
+            return;
+        }
+        if !cover.items_of.is_empty() {
+            let mut inner = Cover::default();
+            for place in &cover.items_of {
+                inner.expand(*place, self.selects);
+                // What is left out of an item is left out of the items in it.
+                let around = self.selects.get(*place).and_then(|it| it.around.as_ref());
+                let outer = around.and_then(|around| self.top?.at(&around.at));
+                let keys = outer.into_iter().flat_map(|outer| &outer.keys);
+                for (key, _) in keys.filter(|(_, cover)| cover.is_whole) {
+                    inner.keys.entry(key.clone()).or_default().is_whole = true;
+                }
+            }
+            self.compare(&inner, value, path, paths);
             return;
         }
         let is_known = cover.is_value
@@ -77,15 +138,14 @@ impl Comparison<'_> {
         }
         match value {
             Value::Object(entries) => {
-                if let Some(shape) = cover.shapes.first() {
+                if !cover.shapes.is_empty() {
                     // Other selects may stand in what one has taken.
                     let (own, others): (Vec<_>, Vec<_>) = entries
                         .clone()
                         .into_iter()
                         .partition(|(key, _)| !cover.keys.contains_key(key));
                     let own = Value::Object(own.into_iter().collect());
-                    let shape_cover = cover_of(&self.network.shapes[*shape]);
-                    self.compare(&shape_cover, &own, path, paths);
+                    paths.extend(self.unread_by_all(&cover.shapes, &own, path));
                     for (key, inner) in others {
                         self.compare(&cover.keys[&key], &inner, &below(path, &key), paths);
                     }
@@ -101,7 +161,10 @@ impl Comparison<'_> {
                     paths.insert(place(path));
                 }
                 let unknown = Cover::default();
-                for (key, inner) in entries {
+                // An element whose value is read is read by its text.
+                let is_text =
+                    |key: &str| key == "#text" && cover.is_value && self.notation == Notation::Xml;
+                for (key, inner) in entries.iter().filter(|(key, _)| !is_text(key)) {
                     let inner_cover = cover.keys.get(key).unwrap_or(&unknown);
                     self.compare(inner_cover, inner, &below(path, key), paths);
                 }
@@ -143,32 +206,64 @@ fn place(path: &str) -> String {
 }
 
 fn cover_of(shape: &Shape) -> Cover {
-    cover(&shape.read, &shape.ignored)
+    cover(&shape.read, &shape.ignored, &[])
 }
 
-fn cover(read: &[ReadPath], ignored: &[Path]) -> Cover {
+fn cover(read: &[ReadPath], ignored: &[Vec<Path>], selects: &[Select]) -> Cover {
     let mut cover = Cover::default();
     for read in read {
-        let target = descend(&mut cover, &read.path);
-        match read.depth {
-            ReadDepth::Value => target.is_value = true,
-            ReadDepth::Whole => target.is_whole = true,
-            ReadDepth::Shape(shape) => target.shapes.push(shape),
-        }
+        cover.add(read, selects);
     }
     for path in ignored {
-        descend(&mut cover, path).is_whole = true;
+        let place = path.iter().fold(&mut cover, Cover::descend);
+        place.is_whole = true;
     }
     cover
 }
 
-fn descend<'c>(cover: &'c mut Cover, path: &Path) -> &'c mut Cover {
-    let target = path.keys.iter().fold(cover, |cover, key| {
-        cover.keys.entry(key.clone()).or_default()
-    });
-    match Items::at(path) {
-        Items::One => target,
-        Items::List => target.each.get_or_insert_default(),
-        Items::Map => target.values.get_or_insert_default(),
+impl Cover {
+    fn add(&mut self, read: &ReadPath, selects: &[Select]) {
+        let target = self.descend(&read.path);
+        match read.depth {
+            ReadDepth::Value => target.is_value = true,
+            ReadDepth::Whole => target.is_whole = true,
+            ReadDepth::Shape(shape) => target.shapes.push(shape),
+            ReadDepth::Around(place) => target.expand(place, selects),
+        }
+    }
+
+    /// What a select reads of one of its items.
+    fn expand(&mut self, place: usize, selects: &[Select]) {
+        let Some(around) = selects.get(place).and_then(|select| select.around.as_ref()) else {
+            return;
+        };
+        for read in &around.read {
+            self.add(read, &[]);
+        }
+        for path in &around.descend_paths {
+            self.descend(path).items_of.push(place);
+        }
+    }
+
+    /// What is read at a path.
+    fn at(&self, path: &Path) -> Option<&Self> {
+        let mut keys = path.keys.iter();
+        let target = keys.try_fold(self, |cover, key| cover.keys.get(key))?;
+        match Items::at(path) {
+            Items::One => Some(target),
+            Items::List => target.each.as_deref(),
+            Items::Map => target.values.as_deref(),
+        }
+    }
+
+    fn descend(&mut self, path: &Path) -> &mut Self {
+        let target = path.keys.iter().fold(self, |cover, key| {
+            cover.keys.entry(key.clone()).or_default()
+        });
+        match Items::at(path) {
+            Items::One => target,
+            Items::List => target.each.get_or_insert_default(),
+            Items::Map => target.values.get_or_insert_default(),
+        }
     }
 }

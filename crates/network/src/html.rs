@@ -4,7 +4,8 @@
 pub fn html_to_text(html: &str) -> String {
     let mut text = String::with_capacity(html.len());
     let mut rest = html;
-    // A paragraph's end becomes an empty line, but only once something follows it.
+    // A paragraph's end, or its beginning where the last one was not ended, becomes an empty line,
+    // but only once something follows it.
     let mut breaks_due = 0_usize;
     while let Some(place) = rest.bytes().position(|byte| matches!(byte, b'<' | b'&')) {
         let (before, after) = rest.split_at(place);
@@ -83,7 +84,8 @@ fn is_line_break(tag: &str) -> bool {
 fn breaks_of(tag: &str) -> usize {
     let name = tag_name(tag);
     let is = |names: &[&str]| names.iter().any(|other| name.eq_ignore_ascii_case(other));
-    if tag.starts_with('/') && is(&["p", "ul", "ol", "blockquote", "pre", "h1", "h2", "h3"]) {
+    let is_end = tag.starts_with('/');
+    if is(&["p"]) || is_end && is(&["ul", "ol", "blockquote", "pre", "h1", "h2", "h3"]) {
         return 2;
     }
     usize::from(is(&["li", "div", "ul", "ol", "blockquote", "pre"]))
@@ -136,6 +138,8 @@ mod tests {
         for (html, text) in [
             ("<p>Toot!</p>", "Toot!"),
             ("<p>one</p><p>two<br />three</p>", "one\n\ntwo\nthree"),
+            // As Hacker News writes it.
+            ("one<p>two<p>three", "one\n\ntwo\n\nthree"),
             (
                 "<p><a href=\"https://a.b/?x=1>2\">#<span>tag</span></a> &amp; &lt;b&gt; &#39;q&#x27;</p>",
                 "#tag & <b> 'q'",

@@ -162,6 +162,18 @@ pub(crate) fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
+/// Appends a text as a JSON string literal.
+pub(crate) fn push_quoted(text: &str, out: &mut String) {
+    let is_plain = |byte: u8| byte >= b' ' && !matches!(byte, b'"' | b'\\');
+    if !text.bytes().all(is_plain) {
+        out.push_str(&quote(text));
+        return;
+    }
+    out.push('"');
+    out.push_str(text);
+    out.push('"');
+}
+
 /// How deeply containers are nested, whatever the value.
 pub(crate) fn depth(raw: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);

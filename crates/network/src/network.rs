@@ -10,8 +10,10 @@ use crate::limit_status::LimitStatus;
 use crate::page::{PageRule, SinceRule, TimeRule};
 use crate::path::Path;
 use crate::politeness::Politeness;
+use crate::probe::{Capabilities, Probe};
 use crate::seed::SeedRule;
-use crate::shape::{AliasReference, Items, Node, ReadPath, Shape, ShapeId};
+use crate::select::Around;
+use crate::shape::{AliasReference, CANONICAL, Items, Node, ReadPath, Shape, ShapeId};
 use kittiwake_model::{
     BudgetRule, Cost, Identity, LinkTable, List, Name, OutcomeCode, Role, Table, Unit,
 };
@@ -24,11 +26,18 @@ pub struct Network {
     pub(crate) title: String,
     pub(crate) description: String,
     pub(crate) verified_on: String,
+    pub(crate) proved: Option<Proved>,
+    pub(crate) proof: Option<String>,
+    pub(crate) access: Option<String>,
     pub(crate) sources: Vec<String>,
     pub(crate) digest: Name,
     pub(crate) text: String,
-    /// The one address of the network; `None` when there are many hosts.
-    pub(crate) address: Option<Url>,
+    pub(crate) host: HostRule,
+    /// Further hosts, by name.
+    pub(crate) hosts: Vec<(Name, Url)>,
+    /// Hosts that a crawl asks besides, unless it is told otherwise.
+    pub(crate) others: Vec<String>,
+    pub(crate) probe: Option<Probe>,
     /// How programs have to call themselves.
     pub(crate) user_agent: Option<String>,
     pub(crate) auth: Auth,
@@ -60,15 +69,54 @@ impl fmt::Debug for Network {
     }
 }
 
+/// Whom a crawl is told to ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum HostRule {
+    /// The network has one address.
+    Fixed(Url),
+    /// There are many servers; the user names one.
+    Instance,
+    /// Nobody: every subject is asked for on its own host.
+    Subject,
+}
+
+/// Where nobody is: what a network without a host of its own has in place of one. Nobody can have
+/// a name that ends so (RFC 2606), and no query is asked there.
+const NOWHERE: &str = "https://nowhere.invalid/";
+
+/// How far a definition is proved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proved {
+    /// Every query was asked of a real server, and its answers held against what was there.
+    LiveServer,
+    /// Recorded answers of real servers are read without remainder.
+    Recordings,
+    /// It was written from documentation.
+    Documentation,
+}
+
+impl Proved {
+    pub const ALL: [Self; 3] = [Self::LiveServer, Self::Recordings, Self::Documentation];
+
+    /// As a definition writes it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::LiveServer => "live server",
+            Self::Recordings => "recordings",
+            Self::Documentation => "documentation",
+        }
+    }
+}
+
 /// A type of object.
 #[derive(Debug)]
 pub(crate) struct Type {
     pub(crate) name: Name,
     pub(crate) shape: ShapeId,
-    /// The query that finds an object by its handle.
-    pub(crate) resolve: Option<Name>,
+    /// The queries that tell further ids of an object.
+    pub(crate) resolve: Vec<Name>,
     /// Where its objects live.
-    pub(crate) home: Option<HomeRule>,
+    pub(crate) home: Vec<HomeRule>,
 }
 
 /// One question that can be asked.
@@ -86,13 +134,21 @@ pub struct Query {
     pub list: Option<List>,
     /// Whether a walk can begin at a mark ([`crate::Page::Since`]).
     pub incremental: bool,
+    /// Whether marks are what a server tells its answers apart by.
+    pub(crate) is_conditional: bool,
     /// Changes whenever old cursors would mean something else.
     pub paging_digest: Name,
     pub auth: AuthNeed,
     /// The permission that a credential needs, in the network's word.
     pub scope: Option<String>,
     pub(crate) whom: Whom,
+    /// What a host has to be able to do.
+    pub(crate) needs: Capabilities,
+    /// The alias by which an answer shows whom it is about, where it has no canonical id.
+    pub(crate) proof: Option<Name>,
     pub(crate) decode: Decode,
+    /// How long its answers may be, where that is not the usual.
+    pub(crate) bytes_max: Option<u32>,
     pub(crate) path: String,
     pub(crate) sending: Sending,
     pub(crate) parameters: Vec<(String, Literal)>,
@@ -112,16 +168,22 @@ pub struct Query {
     pub(crate) slots: usize,
     /// The paths that selects read, and those that are left out on purpose.
     pub(crate) read: Vec<ReadPath>,
-    pub(crate) ignored: Vec<Path>,
+    pub(crate) ignored: Vec<Vec<Path>>,
 }
+
+/// The longest answers that a definition may ask for: 96 MiB, which some 200 000 records of the AT
+/// Protocol take.
+pub const ANSWER_BYTES_MAX: u32 = 96 << 20;
 
 /// In what the answers to a query are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decode {
     Json,
     Xml,
-    /// As the first character says.
+    /// XML or JSON, as the first character says.
     Any,
+    /// A whole repository of the AT Protocol.
+    Car,
 }
 
 /// Whether a credential is sent.
@@ -141,6 +203,8 @@ pub(crate) struct Batch {
     pub(crate) parameter: String,
     pub(crate) style: BatchStyle,
     pub(crate) alias: Name,
+    /// The query by which those are asked for one by one who are missing from an answer.
+    pub(crate) missing: Option<Name>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,7 +233,18 @@ pub(crate) struct Select {
     /// The alias that a bare id is.
     pub(crate) alias: Option<AliasReference>,
     pub(crate) is_subject: bool,
+    /// The field of every item that the subject is.
+    pub(crate) fills: Option<Filled>,
     pub(crate) link: Option<SelectLink>,
+    /// What is looked at of an item before its object is read.
+    pub(crate) around: Option<Around>,
+}
+
+/// A field of items, and its group.
+#[derive(Debug)]
+pub(crate) struct Filled {
+    pub(crate) group: Name,
+    pub(crate) field: Name,
 }
 
 /// A relation between the subject and an item.
@@ -204,6 +279,8 @@ pub(crate) struct ErrorRule {
     /// Inclusive ranges of status codes.
     pub(crate) statuses: Vec<(u16, u16)>,
     pub(crate) matcher: Option<Expression>,
+    /// Headers by their names in lower case, and what they have to say; any word where none is given.
+    pub(crate) headers: Vec<(String, Option<String>)>,
     pub(crate) subject: Option<Name>,
     pub(crate) query: Option<Name>,
     pub(crate) outcome: OutcomeCode,
@@ -225,12 +302,16 @@ pub struct Robot {
     pub is_optional: bool,
     /// A subject whose column of this name holds 0 is not visited.
     pub unless_zero: Option<Name>,
+    /// Its answers name what a post answers.
+    pub names_parents: bool,
     /// Being described counts as the first visit.
     pub begins_visited: bool,
     /// A subject that was visited is left alone for so long, unless a round is asked for.
     pub revisit_after_us: Option<i64>,
     /// Reposts of its subjects become its subjects too, so many steps on.
     pub repost_steps: u32,
+    /// What answers its subjects, too.
+    pub reply_steps: u32,
     /// Whom its finds bring within reach.
     pub brings: Vec<Role>,
 }
@@ -244,6 +325,16 @@ pub struct Step {
     pub or: Vec<Name>,
     /// The direction of follow relations that it walks; a crawl may leave one out.
     pub list: Option<List>,
+    /// What may be asked in place of a first walk.
+    pub backfill: Option<Backfill>,
+}
+
+/// A query that tells all of a list at once.
+#[derive(Debug, Clone)]
+pub struct Backfill {
+    pub query: Name,
+    /// The column of the subject that says how long the list is.
+    pub count: Name,
 }
 
 impl Step {
@@ -254,6 +345,11 @@ impl Step {
 }
 
 impl Query {
+    /// The query by which those are asked for one by one who are missing from an answer to a batch.
+    pub fn missing_query(&self) -> Option<&Name> {
+        self.batch.as_ref()?.missing.as_ref()
+    }
+
     /// Whether a walk can be left and gone on with at any later time.
     pub fn is_durable(&self) -> bool {
         self.page.as_ref().is_none_or(|page| page.is_durable)
@@ -265,6 +361,8 @@ impl Query {
 pub enum HostError {
     #[error("{network} has many hosts: name one, as in {network}@HOST")]
     Missing { network: Name },
+    #[error("{network} has no host of its own, everything is asked for where it lives: name none")]
+    None { network: Name },
     #[error("{host:?} is no host name: write for example `example.org` or `example.org:8443`")]
     Malformed { host: String },
 }
@@ -285,6 +383,21 @@ impl Network {
     /// The day on which the definition was last held against the network, `YYYY-MM-DD`.
     pub fn verified_on(&self) -> &str {
         &self.verified_on
+    }
+
+    /// How far it is proved; nothing is claimed when it does not say.
+    pub fn proved(&self) -> Option<Proved> {
+        self.proved
+    }
+
+    /// Against what it is proved, in a sentence.
+    pub fn proof(&self) -> Option<&str> {
+        self.proof.as_deref()
+    }
+
+    /// What one needs to be answered, in a sentence.
+    pub fn access(&self) -> Option<&str> {
+        self.access.as_deref()
     }
 
     /// Where its facts come from.
@@ -311,6 +424,12 @@ impl Network {
 
     pub fn robot(&self, name: &str) -> Option<&Robot> {
         self.robots.iter().find(|robot| &*robot.name == name)
+    }
+
+    /// Whether answers to a query describe objects of a type.
+    pub fn finds(&self, query: &Query, kind: &str) -> bool {
+        let mut selects = query.selects.iter();
+        selects.any(|select| &*self.shapes[select.shape].kind == kind)
     }
 
     /// What a robot finds out of its subjects, if that is all that it is for: their table, and the
@@ -355,9 +474,32 @@ impl Network {
         self.types.iter().map(|one| &one.name)
     }
 
-    /// The query that finds an object of this type by its handle.
-    pub fn resolve_query(&self, kind: &str) -> Option<&Query> {
-        self.query(self.find_type(kind)?.resolve.as_deref()?)
+    /// The queries that tell further ids of an object of this type.
+    pub fn resolve_queries(&self, kind: &str) -> impl Iterator<Item = &Query> {
+        let names = self.find_type(kind).into_iter().flat_map(|it| &it.resolve);
+        names.filter_map(|name| self.query(name))
+    }
+
+    /// Whether a query tells an id of its subject: an alias by its name, or the canonical one.
+    pub fn tells(&self, query: &Query, id: &str) -> bool {
+        let mut selects = query.selects.iter().filter(|select| select.is_subject);
+        selects.any(|select| {
+            let shape = &self.shapes[select.shape];
+            if id == CANONICAL {
+                return shape.canonical.is_some();
+            }
+            shape.aliases.iter().any(|alias| &*alias.name == id)
+        })
+    }
+
+    /// Further hosts, by name, with their addresses.
+    pub fn named_hosts(&self) -> &[(Name, Url)] {
+        &self.hosts
+    }
+
+    /// Hosts that a crawl asks besides its own, unless it is told otherwise, as patterns.
+    pub fn other_hosts(&self) -> &[String] {
+        &self.others
     }
 
     /// How the network is asked by somebody it knows.
@@ -413,7 +555,7 @@ impl Network {
         for robot in chosen {
             let steps = robot.steps.iter().flat_map(Step::queries);
             let steps = steps.filter_map(|name| self.query(name));
-            for query in steps.chain(self.resolve_query(&robot.kind)) {
+            for query in steps.chain(self.resolve_queries(&robot.kind)) {
                 let scope = query.scope.iter().filter(|_| query.auth != AuthNeed::None);
                 scopes.extend(scope.cloned());
             }
@@ -433,22 +575,27 @@ impl Network {
 
     /// Whether the user has to name a host.
     pub fn needs_host(&self) -> bool {
-        self.address.is_none()
+        self.host == HostRule::Instance
+    }
+
+    /// Whether it has no host of its own: every subject is asked for where it lives.
+    pub fn asks_subjects(&self) -> bool {
+        self.host == HostRule::Subject
     }
 
     /// The address that requests to a host begin with.
     pub fn base(&self, host: &str) -> Result<Url, HostError> {
-        if let Some(address) = &self.address {
-            return Ok(address.clone());
-        }
-        if host.is_empty() {
-            return Err(HostError::Missing {
-                network: self.name.clone(),
-            });
-        }
         let malformed = || HostError::Malformed {
             host: host.chars().take(80).collect(),
         };
+        let network = self.name.clone();
+        match (&self.host, host) {
+            (HostRule::Fixed(address), _) => return Ok(address.clone()),
+            (HostRule::Subject, "") => return Url::parse(NOWHERE).map_err(|_| malformed()),
+            (HostRule::Subject, _) => return Err(HostError::None { network }),
+            (HostRule::Instance, "") => return Err(HostError::Missing { network }),
+            (HostRule::Instance, _) => {}
+        }
         if !is_host(host) {
             return Err(malformed());
         }

@@ -1,7 +1,7 @@
 //! What a definition tells of calls before they are made: how long a list will be, and what its
 //! pages cost.
 
-use crate::network::{Network, Query, QueryCost};
+use crate::network::{AuthNeed, Network, Query, QueryCost};
 use crate::page::PageStyle;
 use crate::shape::Items;
 use kittiwake_model::{Cost, LinkTable, List, Table};
@@ -89,6 +89,7 @@ impl Network {
         is_authenticated: bool,
         subjects: u64,
     ) -> Vec<Cost> {
+        let is_authenticated = is_authenticated && query.auth != AuthNeed::None;
         let size = query.page_size().map_or(1, u64::from);
         let items_max = size.max(subjects);
         let applies = |cost: &&QueryCost| {

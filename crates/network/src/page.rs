@@ -13,7 +13,6 @@ use crate::json;
 use crate::network::Query;
 use crate::read::{Answer, Found, Reading};
 use crate::request::id_named;
-use crate::shape::Items;
 use kittiwake_model::{Identity, Object, OutcomeCode, Value, WorldTime};
 use rule::Seen;
 use sha2::{Digest, Sha256};
@@ -92,6 +91,9 @@ fn mark_pair(query: &Query, mark: &str) -> Option<Option<(String, String)>> {
     if mark.is_empty() || mark.len() > TOKEN_BYTES_MAX {
         return None;
     }
+    if query.is_conditional {
+        return Some(None);
+    }
     if let Some(since) = &query.since {
         return Some(Some((since.parameter.clone(), mark.to_owned())));
     }
@@ -156,6 +158,11 @@ impl Query {
     }
 }
 
+/// The address of the next page in a `Link` header.
+pub(crate) fn next_in_link(header: &str) -> Option<&str> {
+    link::related(header, "next")
+}
+
 /// Whether a page goes towards newer items.
 pub(crate) fn is_forward(query: &Query, page: Page<'_>) -> bool {
     let Some(since) = query.since.as_ref().filter(|_| query.goes_forward()) else {
@@ -185,28 +192,25 @@ pub(crate) fn take_page(answer: &Answer<'_>, text: &str, found: &[Found], readin
     let Some(rule) = &query.page else {
         return;
     };
-    let list = query
-        .selects
-        .iter()
-        .position(|select| select.items != Items::One);
-    let list = found.iter().find(|one| Some(one.select) == list);
-    let listed: Vec<&Object> = list
-        .into_iter()
-        .flat_map(|one| &one.objects)
+    let lists = || found.iter().filter(|one| rule.lists.contains(&one.select));
+    let listed: Vec<&Object> = lists()
+        .flat_map(|one| &one.taken.objects)
         .map(|place| &reading.objects[*place as usize])
         .collect();
     let seen = rule.places.look(text);
     let items = seen.items();
-    let count = if rule.places.looks_at_list() {
-        items.len()
+    // Lists that page together go on as long as the longest of them does.
+    let longest = if rule.places.looks_at_lists() {
+        items.iter().map(Vec::len).max()
     } else {
-        listed.len()
-    } as u32;
+        lists().map(|one| one.taken.objects.len()).max()
+    };
+    let count = longest.unwrap_or(0) as u32;
     if query.incremental {
         reading.oldest = listed.iter().filter_map(|object| created(object)).min();
     }
     if let Some(times) = &query.times {
-        reading.latest = times.latest(&items);
+        reading.latest = times.latest(&items.concat());
     }
     let is_forward = is_forward(query, answer.page);
     if let Some(since) = &query.since
@@ -461,7 +465,7 @@ impl Turn<'_> {
         if !is_same_place(&target, base) {
             return Err(ON_ANOTHER_HOST);
         }
-        if target.path() != asked.path() {
+        if target.path() != asked.path() && !self.rule.takes_other_paths {
             return Err(ON_ANOTHER_PATH);
         }
         let token = self.differing_parameters(&target);

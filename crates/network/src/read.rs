@@ -1,15 +1,17 @@
 //! From an answer's bytes to what they mean.
 
+use crate::believe::Teller;
+use crate::condition;
+use crate::decode::decode;
+use crate::json;
 use crate::network::{Decode, ErrorRule, Network, Query, Select};
 use crate::page::{self, Page};
 use crate::relate;
-use crate::shape::{Element, Items, Notation, Reader, Slots, fill, items_of};
-use crate::xml::{self, XmlError};
-use crate::{charset, json};
+use crate::select::{NO_OBJECT, Taken, read_slices};
+use crate::shape::{Element, Items, Notation, Reader, Slots, fill};
 use kittiwake_model::{Identity, Key, Link, Object, OutcomeCode, WorldTime};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 use std::fmt;
 use url::Url;
 
@@ -52,6 +54,8 @@ pub struct Reading {
     /// Outcomes of single subjects that differ from the whole answer's: the absent ones of a
     /// batch, those that are suspended.
     pub subject_outcomes: Vec<(Key, OutcomeCode, String)>,
+    /// Subjects that are missing from a batch and have to be asked for one by one.
+    pub absent: Vec<Key>,
     /// Items of the list, or objects that were asked for.
     pub items: u32,
     /// Items of the list that pages, whether or not they could be read.
@@ -78,6 +82,7 @@ impl Reading {
             objects: Vec::new(),
             links: Vec::new(),
             subject_outcomes: Vec::new(),
+            absent: Vec::new(),
             items: 0,
             listed: 0,
             next: None,
@@ -92,17 +97,42 @@ impl Reading {
 /// The objects that one select found, by place.
 pub(crate) struct Found {
     pub(crate) select: usize,
-    pub(crate) objects: Vec<u32>,
+    pub(crate) taken: Taken,
+}
+
+impl Found {
+    /// What the one select of a query found.
+    fn alone(objects: Vec<u32>) -> Self {
+        let times = Vec::new();
+        Self {
+            select: 0,
+            taken: Taken { objects, times },
+        }
+    }
 }
 
 impl Network {
-    /// Reads an answer. Never fails: whatever a server sends has an outcome.
+    /// Reads an answer of the one host that is asked about everything. Never fails: whatever a server
+    /// sends has an outcome.
     pub fn read(&self, answer: &Answer<'_>) -> Reading {
+        self.read_from(None, answer)
+    }
+
+    /// The same of a host that is not believed in everything.
+    pub fn read_from(&self, teller: Option<&Teller<'_>>, answer: &Answer<'_>) -> Reading {
         if let Some((outcome, reason)) = self.judge(answer) {
             return Reading::of(outcome, reason);
         }
         let mut mended = 0;
-        let (text, notation) = match decode(answer, answer.query.decode, answer.body, &mut mended) {
+        let content_type = (answer.header)("content-type");
+        let decoded = decode(
+            answer.query.decode,
+            content_type.as_deref(),
+            answer.subjects,
+            answer.body,
+            &mut mended,
+        );
+        let (text, notation) = match decoded {
             Ok(decoded) => decoded,
             Err((outcome, reason)) => return Reading::of(outcome, reason),
         };
@@ -118,10 +148,14 @@ impl Network {
         let is_full = reader.is_full;
         reading.objects = reader.objects;
         reading.links = reader.links;
-        for one in &found {
-            relate::take_found(answer, one, &mut reading);
+        if let Some(teller) = teller {
+            self.doubt(teller, &mut reading.objects);
         }
+        relate::take_found(self, (answer, teller), &found, &mut reading);
         finish(answer, &text, &found, &mut reading);
+        if answer.query.is_conditional {
+            reading.newest = condition::mark_of(answer);
+        }
         if is_full {
             reading.outcome = OutcomeCode::TooMuchData;
             "more objects than one answer may hold".clone_into(&mut reading.reason);
@@ -160,8 +194,12 @@ impl Network {
         text: &'de str,
         notation: Notation,
     ) -> Result<(Reader<'n, 'de>, Vec<Found>), String> {
-        let subject = answer.subjects.first().map(|(_, identity)| *identity);
-        let reader = || Reader::new(&self.name, &self.shapes, answer.host, subject, notation);
+        let subject = match answer.subjects {
+            [one] => Some(*one),
+            _ => None,
+        };
+        let place = (answer.host, answer.url);
+        let reader = || Reader::new(&self.name, &self.shapes, place, subject, notation);
         if let [select] = answer.query.selects.as_slice()
             && select.is_top
         {
@@ -175,8 +213,8 @@ impl Network {
             // so that a fault in one stays in it.
             let whole = well_formed(text)?;
             let mut careful = reader();
-            let objects = read_slices(&mut careful, select, whole)?;
-            return Ok((careful, vec![Found { select: 0, objects }]));
+            let taken = read_slices(&mut careful, select, whole)?;
+            return Ok((careful, vec![Found { select: 0, taken }]));
         }
         let whole = well_formed(text)?;
         let mut careful = reader();
@@ -186,21 +224,26 @@ impl Network {
 }
 
 impl ErrorRule {
+    /// Whether it speaks of this query at all.
+    pub(crate) fn concerns(&self, query: &Query) -> bool {
+        let is_subject = self.subject.as_ref().is_none_or(|kind| *kind == query.kind);
+        is_subject && self.query.as_ref().is_none_or(|name| *name == query.name)
+    }
+
+    /// Whether it looks at answers whose status says that all is well.
+    pub(crate) fn may_fit_success(&self) -> bool {
+        self.statuses
+            .iter()
+            .any(|(from, to)| *from <= 299 && *to >= 200)
+    }
+
     fn fits(&self, answer: &Answer<'_>) -> bool {
         const BODY_BYTES_MAX: usize = 65_536;
         let is_status = self
             .statuses
             .iter()
             .any(|(from, to)| (*from..=*to).contains(&answer.status));
-        let is_subject = self
-            .subject
-            .as_ref()
-            .is_none_or(|kind| *kind == answer.query.kind);
-        let is_query = self
-            .query
-            .as_ref()
-            .is_none_or(|name| *name == answer.query.name);
-        if !(is_status && is_subject && is_query) {
+        if !(is_status && self.concerns(answer.query) && self.fits_headers(answer)) {
             return false;
         }
         let Some(matcher) = &self.matcher else {
@@ -208,44 +251,26 @@ impl ErrorRule {
         };
         let body = &answer.body[..answer.body.len().min(BODY_BYTES_MAX)];
         let decode_as = match answer.query.decode {
-            Decode::Json => Decode::Json,
+            // What a server has to say against sending a repository it says in JSON.
+            Decode::Json | Decode::Car => Decode::Json,
             // Errors come from other parts of a server than feeds do.
             Decode::Xml | Decode::Any => Decode::Any,
         };
-        let Ok((text, _)) = decode(answer, decode_as, body, &mut 0) else {
+        let content_type = (answer.header)("content-type");
+        let content_type = content_type.as_deref();
+        let Ok((text, _)) = decode(decode_as, content_type, &[], body, &mut 0) else {
             return false;
         };
         matches!(matcher.run(text.trim(), answer.host), Ok(Some(result)) if !json::is_falsy(&result))
     }
 }
 
-/// The body as JSON, whatever its charset, and in what it was written.
-fn decode<'b>(
-    answer: &Answer<'_>,
-    decode: Decode,
-    body: &'b [u8],
-    mended: &mut u32,
-) -> Result<(Cow<'b, str>, Notation), (OutcomeCode, String)> {
-    let malformed = |reason: &str| Err((OutcomeCode::Malformed, reason.to_owned()));
-    let content_type = (answer.header)("content-type");
-    let text = charset::decode(body, content_type.as_deref(), mended);
-    let is_xml = match text.trim_start().bytes().next() {
-        None => return malformed("empty body"),
-        Some(first) => first == b'<',
-    };
-    match (decode, is_xml) {
-        (Decode::Json, true) => return malformed("html instead of json"),
-        (Decode::Xml, false) => return malformed("no xml"),
-        (Decode::Json | Decode::Any, false) => return Ok((text, Notation::Json)),
-        (Decode::Xml | Decode::Any, true) => {}
-    }
-    match xml::convert(&text) {
-        Ok(converted) => {
-            *mended = mended.saturating_add(converted.mended);
-            Ok((Cow::Owned(converted.json), Notation::Xml))
-        }
-        Err(XmlError::Malformed(reason)) => Err((OutcomeCode::Malformed, reason)),
-        Err(XmlError::TooLarge(reason)) => Err((OutcomeCode::TooMuchData, reason.to_owned())),
+impl ErrorRule {
+    fn fits_headers(&self, answer: &Answer<'_>) -> bool {
+        self.headers.iter().all(|(name, wanted)| {
+            let told = (answer.header)(name);
+            told.is_some_and(|told| wanted.as_ref().is_none_or(|wanted| told.trim() == wanted))
+        })
     }
 }
 
@@ -260,14 +285,12 @@ fn is_nobody(answer: &Answer<'_>, text: &str) -> bool {
 }
 
 const NO_LIST: &str = "no list where one is expected";
-const NO_MAP: &str = "no map where one is expected";
-const NO_OBJECT: &str = "no object that can be named";
 
 impl Select {
     /// Whether its objects can be read without being cut out first: neither keys nor bare ids have
-    /// to be kept.
+    /// to be kept, and nothing around them matters.
     fn is_straight(&self) -> bool {
-        self.items != Items::Map && self.alias.is_none()
+        self.items != Items::Map && self.alias.is_none() && self.around.is_none()
     }
 }
 
@@ -294,24 +317,18 @@ fn read_top<'de>(
     let found = if select.items == Items::List {
         let seed = List { reader, select };
         match seed.deserialize(&mut input)? {
-            Some(objects) => Ok(Found { select: 0, objects }),
+            Some(objects) => Ok(Found::alone(objects)),
             None => Err(NO_LIST.to_owned()),
         }
     } else if json::is_null(text.trim()) {
-        return Ok(Ok(Found {
-            select: 0,
-            objects: Vec::new(),
-        }));
+        return Ok(Ok(Found::alone(Vec::new())));
     } else {
         let seed = Element {
             reader,
             shape: select.shape,
         };
         match seed.deserialize(&mut input)? {
-            Some(place) => Ok(Found {
-                select: 0,
-                objects: vec![place],
-            }),
+            Some(place) => Ok(Found::alone(vec![place])),
             None => Err(NO_OBJECT.to_owned()),
         }
     };
@@ -319,68 +336,52 @@ fn read_top<'de>(
     Ok(found)
 }
 
-/// Reads one select from a value that is known to be well formed, item by item; the error is a
-/// value of another kind.
-fn read_slices<'de>(
-    reader: &mut Reader<'_, 'de>,
-    select: &Select,
-    raw: &'de str,
-) -> Result<Vec<u32>, String> {
-    if json::is_null(raw) && select.items == Items::One {
-        return Ok(Vec::new());
-    }
-    let Some(items) = items_of(select.items, reader.notation, raw) else {
-        let reason = match select.items {
-            Items::Map => NO_MAP,
-            Items::One | Items::List => NO_LIST,
-        };
-        return Err(reason.to_owned());
-    };
-    let alias = select.alias.as_ref();
-    let objects: Vec<u32> = items
-        .filter_map(|(key, item)| reader.read_item(select.shape, alias, key, item))
-        .collect();
-    if objects.is_empty() && select.items == Items::One {
-        return Err(NO_OBJECT.to_owned());
-    }
-    Ok(objects)
-}
+const NOTHING: &str = "nothing stands where the definition looks";
 
 /// Reads several selects, or selects deeper in the answer.
-fn read_places<'de>(
-    reader: &mut Reader<'_, 'de>,
-    query: &Query,
+fn read_places<'n, 'de>(
+    reader: &mut Reader<'n, 'de>,
+    query: &'n Query,
     whole: &'de str,
 ) -> Result<Vec<Found>, String> {
     let mut slots: Slots<'de> = vec![None; query.slots];
     fill(&query.tree, whole, &mut slots, &mut reader.mended);
     let is_there = |slot: u32| slots[slot as usize].is_some();
     let is_expected = |select: &Select| {
-        // In XML an empty list is not written at all.
         let parent = select
             .parent_slot
-            .filter(|_| reader.notation == Notation::Xml);
+            .filter(|_| reader.notation.omits_empty_lists());
         is_there(select.slot) || parent.is_some_and(is_there)
     };
     // Some networks leave a list out that has nothing in it.
     if !query.selects.iter().any(is_expected) && !page::is_bare_page(query, whole) {
-        return Err("nothing stands where the definition looks".to_owned());
+        return Err(NOTHING.to_owned());
     }
-    let mut all = Vec::new();
+    let mut all: Vec<Found> = Vec::new();
+    let mut has_null = false;
     for (place, select) in query.selects.iter().enumerate() {
-        let mut objects = Vec::new();
-        if let Some(raw) = slots[select.slot as usize].filter(|raw| !json::is_null(raw)) {
+        let mut taken = Taken::default();
+        let raw = slots[select.slot as usize];
+        has_null |= select.is_subject && raw.is_some_and(json::is_null);
+        if let Some(raw) = raw.filter(|raw| !json::is_null(raw)) {
             match read_slices(reader, select, raw) {
-                Ok(read) => objects = read,
+                Ok(read) => taken = read,
                 // Without what was asked for there is no answer; anything else is extra.
-                Err(reason) if select.is_subject => return Err(reason),
+                Err(reason) if select.is_subject => return Err(reason.to_owned()),
                 Err(_) => reader.mended += 1,
             }
         }
         all.push(Found {
             select: place,
-            objects,
+            taken,
         });
+    }
+    // Of several forms in which the subject may be written one has to fit.
+    let is_subject = |found: &&Found| query.selects[found.select].is_subject;
+    let mut forms = all.iter().filter(is_subject);
+    let has_forms = forms.clone().count() > 1 && !has_null;
+    if has_forms && forms.all(|form| form.taken.objects.is_empty()) {
+        return Err(NOTHING.to_owned());
     }
     Ok(all)
 }
@@ -453,7 +454,7 @@ impl<'de> Visitor<'de> for List<'_, '_, 'de> {
 /// Counts, paging and the final outcome.
 fn finish(answer: &Answer<'_>, text: &str, found: &[Found], reading: &mut Reading) {
     let query = answer.query;
-    reading.items = found.iter().map(|one| one.objects.len() as u32).sum();
+    reading.items = found.iter().map(|one| one.taken.objects.len() as u32).sum();
     let is_list = query
         .selects
         .iter()

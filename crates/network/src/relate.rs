@@ -1,20 +1,48 @@
 //! What an answer says about the subjects it was asked for.
 
+use crate::believe::Teller;
+use crate::network::{Filled, Network};
 use crate::read::{Answer, Found, Reading};
-use kittiwake_model::{Identity, Link, OutcomeCode, Reference, Standing, Walk};
+use kittiwake_model::{
+    Group, Identity, Key, Link, Object, OutcomeCode, Reference, Standing, Value, Walk,
+};
 
-/// Relates what a select found to the subjects.
-pub(crate) fn take_found(answer: &Answer<'_>, found: &Found, reading: &mut Reading) {
-    let select = &answer.query.selects[found.select];
-    if select.is_subject {
-        take_subjects(answer, found, reading);
+/// Relates what the selects found to the subjects.
+pub(crate) fn take_found(
+    network: &Network,
+    (answer, teller): (&Answer<'_>, Option<&Teller<'_>>),
+    found: &[Found],
+    reading: &mut Reading,
+) {
+    let selects = &answer.query.selects;
+    let mut answered = vec![false; answer.subjects.len()];
+    for one in found {
+        let select = &selects[one.select];
+        if select.is_subject {
+            take_subjects(network, (answer, teller), (one, &mut answered), reading);
+        }
+        if let (Some(filled), Some((subject, _))) = (&select.fills, answer.subjects.first()) {
+            for place in &one.taken.objects {
+                fill(filled, *subject, &mut reading.objects[*place as usize]);
+            }
+        }
+        take_links(answer, one, reading);
     }
+    if selects.iter().any(|select| select.is_subject) {
+        take_absent(answer, &answered, reading);
+    }
+}
+
+fn take_links(answer: &Answer<'_>, found: &Found, reading: &mut Reading) {
+    let select = &answer.query.selects[found.select];
     if let (Some(rule), Some((subject, _))) = (&select.link, answer.subjects.first()) {
         let walk = match (answer.query.list, answer.walk) {
             (Some(list), Some(number)) => Some(Walk { list, number }),
             _ => None,
         };
-        for place in &found.objects {
+        let mut times = found.taken.times.iter().copied();
+        for place in &found.taken.objects {
+            let at = times.next().flatten();
             let (subject, item) = (Reference::Key(*subject), Reference::Object(*place));
             let (from, to) = if rule.is_from_subject {
                 (subject, item)
@@ -26,18 +54,49 @@ pub(crate) fn take_found(answer: &Answer<'_>, found: &Found, reading: &mut Readi
                 kind: rule.kind.clone(),
                 from,
                 to,
-                at: None,
+                at,
                 walk,
             });
         }
     }
 }
 
-/// Finds the answered objects among the subjects, and says which are absent or gone.
-fn take_subjects(answer: &Answer<'_>, found: &Found, reading: &mut Reading) {
+/// Says of an item what the subject is to it, unless it says so itself. An item of which the list
+/// tells nothing else is still to be described.
+fn fill(filled: &Filled, subject: Key, item: &mut Object) {
+    if item.standing != Standing::Present {
+        return;
+    }
+    if item.groups.is_empty() {
+        item.standing = Standing::Named;
+    }
+    let value = Value::Object(Reference::Key(subject));
+    let groups = &mut item.groups;
+    let place = groups.iter().position(|group| group.name == filled.group);
+    let place = place.unwrap_or_else(|| {
+        groups.push(Group {
+            name: filled.group.clone(),
+            fields: Vec::new(),
+        });
+        groups.len() - 1
+    });
+    let fields = &mut groups[place].fields;
+    match fields.iter_mut().find(|(name, _)| *name == filled.field) {
+        None => fields.push((filled.field.clone(), value)),
+        Some((_, known)) if *known == Value::Null => *known = value,
+        Some(_) => {}
+    }
+}
+
+/// Finds the answered objects among the subjects, and says which are gone.
+fn take_subjects(
+    network: &Network,
+    (answer, teller): (&Answer<'_>, Option<&Teller<'_>>),
+    (found, answered): (&Found, &mut [bool]),
+    reading: &mut Reading,
+) {
     let is_single = answer.query.batch_max == 1;
-    let mut answered = vec![false; answer.subjects.len()];
-    for place in &found.objects {
+    for place in &found.taken.objects {
         let object = &mut reading.objects[*place as usize];
         let subject = if is_single {
             (!answer.subjects.is_empty()).then_some(0)
@@ -47,7 +106,14 @@ fn take_subjects(answer: &Answer<'_>, found: &Found, reading: &mut Reading) {
         let Some(subject) = subject else {
             continue;
         };
-        let (key, _) = answer.subjects[subject];
+        let (key, asked) = answer.subjects[subject];
+        if let Some(stranger) = network.is_stranger(asked, &object.identity, teller) {
+            let reason = stranger.reason().to_owned();
+            let outcome = (key, OutcomeCode::Malformed, reason);
+            reading.subject_outcomes.push(outcome);
+            answered[subject] = true;
+            continue;
+        }
         object.known_as = Some(key);
         answered[subject] = true;
         if let Standing::Invalid(code) = object.standing {
@@ -55,7 +121,11 @@ fn take_subjects(answer: &Answer<'_>, found: &Found, reading: &mut Reading) {
             reading.subject_outcomes.push((key, code, reason));
         }
     }
-    let reason = if is_single {
+}
+
+/// Says which subjects no select has found.
+fn take_absent(answer: &Answer<'_>, answered: &[bool], reading: &mut Reading) {
+    let reason = if answer.query.batch_max == 1 {
         "absent from answer"
     } else {
         "absent from batch"
@@ -64,8 +134,13 @@ fn take_subjects(answer: &Answer<'_>, found: &Found, reading: &mut Reading) {
         .subjects
         .iter()
         .zip(answered)
-        .filter(|(_, is_answered)| !is_answered)
+        .filter(|(_, is_answered)| !**is_answered)
     {
+        // Others know more of those than that they are not there.
+        if answer.query.missing_query().is_some() {
+            reading.absent.push(*key);
+            continue;
+        }
         let outcome = (*key, OutcomeCode::NotFound, reason.to_owned());
         reading.subject_outcomes.push(outcome);
     }

@@ -1,6 +1,7 @@
 //! From a question to the request that asks it.
 
 use crate::body::{Carried, FORM};
+use crate::condition;
 use crate::network::{AuthNeed, BatchStyle, Decode, Network, Query, QueryCost};
 use crate::page::{Page, PageStyle, asked_with};
 use crate::shape::CANONICAL;
@@ -29,6 +30,8 @@ pub struct RequestPlan {
     pub headers: Vec<(String, String)>,
     /// What a POST carries; `headers` say what it is.
     pub body: Option<String>,
+    /// How long the answer may be, where that is not the usual.
+    pub bytes_max: Option<u32>,
     /// Whether `Authorization: Bearer` is to be added.
     pub send_credential: bool,
     /// Path and query, for the log.
@@ -90,6 +93,14 @@ impl Network {
         if query.auth == AuthNeed::Required && !ask.authenticated {
             return Err(RequestError::AuthRequired);
         }
+        for subject in ask.subjects {
+            if let Some(alias) = query.lacks_proof(subject) {
+                return Err(RequestError::MissingAlias {
+                    alias: alias.to_owned(),
+                    kind: subject.kind.clone(),
+                });
+            }
+        }
         let send_credential = ask.authenticated && query.auth != AuthNeed::None;
         let mut parameters = fixed_parameters(ask)?;
         let cursor = page_parameters(ask, &mut parameters)?;
@@ -108,11 +119,15 @@ impl Network {
             body.as_ref()
                 .map(|(kind, _)| ("content-type".to_owned(), (*kind).to_owned())),
         );
+        if let (true, Page::Since(mark)) = (query.is_conditional, ask.page) {
+            headers.extend(condition::headers_of(mark));
+        }
         Ok(RequestPlan {
             method: query.sending.method(),
             url,
             headers,
             body: body.map(|(_, body)| body),
+            bytes_max: query.bytes_max,
             send_credential,
             target,
             cursor,
@@ -161,6 +176,7 @@ const fn accepted(decode: Decode) -> &'static str {
              application/feed+json, application/json;q=0.9, application/xml;q=0.9, \
              text/xml;q=0.9, */*;q=0.1"
         }
+        Decode::Car => "application/vnd.ipld.car",
     }
 }
 
@@ -169,7 +185,7 @@ fn fixed_parameters(ask: &Ask<'_>) -> Result<Vec<(String, Carried)>, RequestErro
     let query = ask.query;
     let mut parameters = Vec::new();
     for (name, literal) in &query.parameters {
-        let mut expand = |template: &str| expand(template, ask, str::to_owned);
+        let mut expand = |template: &str| expand(template, ask, |value, _| value.to_owned());
         parameters.push((name.clone(), literal.fill(&mut expand)?));
     }
     batch_parameters(ask, &mut parameters)?;
@@ -230,18 +246,10 @@ fn page_parameters(
 }
 
 fn address(ask: &Ask<'_>, parameters: &[(String, Carried)]) -> Result<Url, RequestError> {
-    let path = expand(&ask.query.path, ask, encode_segment)?;
-    let whole = format!("{}{path}", ask.base.path().trim_end_matches('/'));
-    let mut url = ask.base.clone();
-    url.set_path(&whole);
-    url.set_query(None);
-    url.set_fragment(None);
-    // `.` and `..` as ids would make it another path, however they are written.
-    if url.path() != whole {
-        return Err(RequestError::BadAlias {
-            alias: path.chars().take(80).collect(),
-        });
-    }
+    let mut url = match ask.query.address_id() {
+        Some(id) => address_of(ask, id)?,
+        None => address_on_host(ask)?,
+    };
     if !parameters.is_empty() {
         let pairs = parameters.iter().map(|(name, value)| (name, value.text()));
         url.query_pairs_mut().extend_pairs(pairs);
@@ -249,19 +257,61 @@ fn address(ask: &Ask<'_>, parameters: &[(String, Carried)]) -> Result<Url, Reque
     Ok(url)
 }
 
-/// Fills the placeholders of a template: `{id}`, `{handle}`, `{handle:local}`, `{canonical}`,
-/// `{host}`. Templates were checked when the definition was loaded.
+/// The subject's own address, with what follows `?` in it.
+fn address_of(ask: &Ask<'_>, id: &str) -> Result<Url, RequestError> {
+    let address = placeholder_value(id, ask)?;
+    let url = Url::parse(&address).ok().filter(Url::has_host);
+    let mut url = url.ok_or_else(|| RequestError::BadAlias {
+        alias: address.chars().take(80).collect(),
+    })?;
+    url.set_fragment(None);
+    Ok(url)
+}
+
+fn address_on_host(ask: &Ask<'_>) -> Result<Url, RequestError> {
+    let path = expand(&ask.query.path, ask, |value, is_path| {
+        if is_path {
+            encode_path(value)
+        } else {
+            encode_segment(value)
+        }
+    })?;
+    let whole = format!("{}{path}", ask.base.path().trim_end_matches('/'));
+    let mut url = ask.base.clone();
+    url.set_path(&whole);
+    url.set_query(None);
+    url.set_fragment(None);
+    // `.` and `..` as ids would make it another path, however they are written; so would nothing
+    // between two slashes.
+    if url.path() != whole || path.contains("//") {
+        return Err(RequestError::BadAlias {
+            alias: path.chars().take(80).collect(),
+        });
+    }
+    Ok(url)
+}
+
+/// What a placeholder ends in that leaves out `@host` where that is the host asked.
+pub(crate) const LOCAL: &str = ":local";
+/// What a placeholder ends in whose value is several parts of a path: its slashes stay.
+pub(crate) const PATH: &str = ":path";
+
+/// Fills the placeholders of a template: `{id}`, `{handle}`, `{handle:local}`, `{name:path}`,
+/// `{canonical}`, `{host}`. Templates were checked when the definition was loaded. `encode` is told
+/// whether a value may be several parts of a path.
 fn expand(
     template: &str,
     ask: &Ask<'_>,
-    encode: impl Fn(&str) -> String,
+    encode: impl Fn(&str, bool) -> String,
 ) -> Result<String, RequestError> {
     let mut out = String::with_capacity(template.len() + 24);
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         out.push_str(before);
         let (placeholder, after) = after.split_once('}').unwrap_or((after, ""));
-        out.push_str(&encode(&placeholder_value(placeholder, ask)?));
+        let part = placeholder.strip_suffix(PATH);
+        let value = placeholder_value(part.unwrap_or(placeholder), ask)?;
+        out.push_str(&encode(&value, part.is_some()));
         rest = after;
     }
     out.push_str(rest);
@@ -273,7 +323,7 @@ fn placeholder_value(placeholder: &str, ask: &Ask<'_>) -> Result<String, Request
         return Ok(ask.host.to_owned());
     }
     let subject = ask.subjects.first().ok_or(RequestError::NoSubject)?;
-    let Some(name) = placeholder.strip_suffix(":local") else {
+    let Some(name) = placeholder.strip_suffix(LOCAL) else {
         return alias_of(subject, placeholder, ask.host);
     };
     // A name on the host that is asked goes without that host.
@@ -300,6 +350,12 @@ pub(crate) fn id_named<'i>(identity: &'i Identity, name: &str, host: &str) -> Op
     } else {
         identity.alias(name, host)
     }
+}
+
+/// The same part by part: slashes stay.
+fn encode_path(text: &str) -> String {
+    let parts: Vec<String> = text.split('/').map(encode_segment).collect();
+    parts.join("/")
 }
 
 /// Percent-encodes everything that could mean something in a path.

@@ -86,9 +86,9 @@ impl Network {
     pub fn seed(&self, text: &str, host: &str) -> Result<Identity, SeedError> {
         let text = text.trim();
         // `search:` without words is no user of that name.
-        let is_prefixed = self.seeds.iter().any(|rule| rule.has_prefix_of(text));
+        let prefix = self.seeds.iter().find_map(|rule| rule.prefix_of(text));
         for rule in &self.seeds {
-            if is_prefixed && !rule.has_prefix_of(text) {
+            if prefix.is_some_and(|prefix| !rule.begins_with(prefix)) {
                 continue;
             }
             let Some(found) = match_pattern(&rule.pattern, text) else {
@@ -119,14 +119,24 @@ impl Network {
 }
 
 impl SeedRule {
-    /// Whether the text begins with the rule's own word and colon, as in `tag:…`.
-    fn has_prefix_of(&self, text: &str) -> bool {
+    /// The text that the rule's pattern begins with.
+    fn literal(&self) -> Option<&str> {
         match self.pattern.first() {
-            Some(PatternPiece::Text(literal)) => {
-                literal.ends_with(':') && strip_literal(text, literal).is_some()
-            }
-            _ => false,
+            Some(PatternPiece::Text(literal)) => Some(literal),
+            _ => None,
         }
+    }
+
+    /// The rule's own word and colon, as in `tag:…` and `list:top`, if a text begins with them.
+    fn prefix_of(&self, text: &str) -> Option<&str> {
+        let word = self.literal()?.split_inclusive(':').next()?;
+        let is_prefix = word.ends_with(':') && strip_literal(text, word).is_some();
+        is_prefix.then_some(word)
+    }
+
+    fn begins_with(&self, prefix: &str) -> bool {
+        let literal = self.literal();
+        literal.is_some_and(|literal| strip_literal(literal, prefix).is_some())
     }
 
     fn identity(&self, network: Name, id: String, host: &str) -> Identity {

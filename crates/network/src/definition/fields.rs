@@ -4,7 +4,9 @@ use super::source::{Placed, Section};
 use super::types::{Types, read_at, read_pick, read_target};
 use super::{keys, named_sections};
 use crate::path::parse_chain;
-use crate::shape::{FieldKind, FieldRule, GroupRule, ReadDepth, TreeBuilder};
+use crate::shape::{
+    FieldKind, FieldRule, FieldSource, GroupRule, Pick, ReadDepth, ReferenceRule, TreeBuilder, Way,
+};
 use crate::time::{TimeFormat, is_pattern};
 use kittiwake_model::{ColumnKind, Table};
 use std::ops::Range;
@@ -66,12 +68,23 @@ struct Field<'a, 's, 't> {
 
 impl Field<'_, '_, '_> {
     fn read(&self, types: &Types, builder: &mut TreeBuilder) -> Option<FieldRule> {
-        let path = match (self.shorthand, self.section) {
-            (Some(text), _) => text.clone(),
+        let rule = |source| FieldRule {
+            name: self.name.into(),
+            source,
+        };
+        let source = match (self.shorthand, self.section) {
+            (Some(text), _) => FieldSource::Value(vec![self.read_value(text, builder)?]),
+            (None, Some(section)) if section.has("type") => {
+                section.expect_keys(keys::FIELD);
+                let way = self.read_reference(section, types, builder)?;
+                FieldSource::Reference(vec![way])
+            }
             (None, Some(section)) => {
                 section.expect_keys(keys::FIELD);
-                section.need_text("path", "path = \".name\"")?
+                let path = section.need_text("path", "path = \".name\"")?;
+                FieldSource::Value(vec![self.read_value(&path, builder)?])
             }
+            (None, None) if self.group.is_list(self.name) => self.read_ways(types, builder)?,
             (None, None) => {
                 let message = format!("the field `{}` must be a path or a table", self.name);
                 let help = format!(
@@ -82,21 +95,47 @@ impl Field<'_, '_, '_> {
                 return None;
             }
         };
-        if self.section.is_some_and(|section| section.has("type")) {
-            return self.read_reference(&path, types, builder);
-        }
+        Some(rule(source))
+    }
+
+    fn read_value(
+        &self,
+        path: &Placed<String>,
+        builder: &mut TreeBuilder,
+    ) -> Option<(Pick, FieldKind)> {
         let kind = self.kind()?;
         let depth = match kind {
             FieldKind::Json => ReadDepth::Whole,
             _ => ReadDepth::Value,
         };
-        let pick = read_pick(self.group, builder, &path, depth)?;
+        let pick = read_pick(self.group, builder, path, depth)?;
         self.check_column(&kind);
-        Some(FieldRule {
-            name: self.name.into(),
-            pick,
-            kind,
-        })
+        Some((pick, kind))
+    }
+
+    /// A list of ways: to another object, of which each may lead to another type, or to a value, of
+    /// which each may be of another kind.
+    fn read_ways(&self, types: &Types, builder: &mut TreeBuilder) -> Option<FieldSource> {
+        let sections = self.group.tables(self.name);
+        let leads_to_objects = sections.iter().any(|section| section.has("type"));
+        let (mut references, mut values) = (Vec::new(), Vec::new());
+        for section in &sections {
+            section.expect_keys(keys::FIELD);
+            if leads_to_objects {
+                references.extend(self.read_reference(section, types, builder));
+                continue;
+            }
+            let way = Field {
+                section: Some(section),
+                ..*self
+            };
+            let path = section.need_text("path", "path = \".name\"");
+            values.extend(path.and_then(|path| way.read_value(&path, builder)));
+        }
+        if leads_to_objects {
+            return (!references.is_empty()).then_some(FieldSource::Reference(references));
+        }
+        (!values.is_empty()).then_some(FieldSource::Value(values))
     }
 
     fn kind(&self) -> Option<FieldKind> {
@@ -129,6 +168,7 @@ impl Field<'_, '_, '_> {
         let kind = match word.as_str() {
             "text" => FieldKind::Text { is_qualified },
             "html" => FieldKind::Html,
+            "address" => FieldKind::Address,
             "int" => FieldKind::Int,
             "float" => FieldKind::Float,
             "bool" => FieldKind::Bool,
@@ -183,13 +223,14 @@ impl Field<'_, '_, '_> {
         let Some(column) = self.column else { return };
         let is_fit = matches!(
             (column, kind),
-            (ColumnKind::Text, FieldKind::Text { .. } | FieldKind::Html)
-                | (ColumnKind::Integer, FieldKind::Int)
+            (
+                ColumnKind::Text,
+                FieldKind::Text { .. } | FieldKind::Html | FieldKind::Address
+            ) | (ColumnKind::Integer, FieldKind::Int)
                 | (ColumnKind::Real, FieldKind::Float | FieldKind::Int)
                 | (ColumnKind::Boolean, FieldKind::Bool)
                 | (ColumnKind::Time, FieldKind::Time(_))
                 | (ColumnKind::Json, FieldKind::Json)
-                | (ColumnKind::Reference(_), FieldKind::Reference(_))
         );
         if !is_fit {
             let word = word_of_column(column);
@@ -202,13 +243,14 @@ impl Field<'_, '_, '_> {
         }
     }
 
+    /// One way to another object.
     fn read_reference(
         &self,
-        path: &Placed<String>,
+        section: &Section<'_, '_>,
         types: &Types,
         builder: &mut TreeBuilder,
-    ) -> Option<FieldRule> {
-        let section = self.section?;
+    ) -> Option<(Way, ReferenceRule)> {
+        let path = section.need_text("path", "path = \".account\"")?;
         for key in ["kind", "format", "epoch_ms", "shift_bits", "qualify"] {
             if section.has(key) {
                 let message = format!("`{key}` has no meaning beside `type`");
@@ -216,41 +258,73 @@ impl Field<'_, '_, '_> {
             }
         }
         let mut target = read_target(section, types)?;
-        let kind = target.kind.clone();
         target.link = section.text("link").map(|link| link.value.into());
         target.link_at = read_at(section, builder);
-        if let Some(ColumnKind::Reference(table)) = self.column
-            && types
-                .outline(&kind)
-                .is_some_and(|outline| outline.table.is_some_and(|other| other != table))
-        {
-            let message = format!("the column `{}` refers to {}", self.name, table.name());
-            let help = format!("use a type whose `table` is `{}`", table.name());
-            section.report(&section.span_of("type"), message, help);
-        }
-        let Some(chain) = parse_chain(&path.value).filter(|chain| {
-            let mut paths = chain.paths.iter();
-            paths.all(|path| !path.each && !path.keys.is_empty())
-        }) else {
-            let message = format!("`{}` is no plain path to one object", path.value);
-            section.report(
-                &path.span,
-                message,
-                "write for example `.account`, or `.a // .b`",
-            );
-            return None;
+        self.check_target(section, types, &target);
+        let way = Self::read_way(section, &path, &target, builder)?;
+        Some((way, target))
+    }
+
+    /// The column has to fit, and refer to the table of the other type.
+    fn check_target(&self, section: &Section<'_, '_>, types: &Types, target: &ReferenceRule) {
+        let (message, help) = match self.column {
+            None => return,
+            Some(ColumnKind::Reference(table)) => {
+                let outline = types.outline(&target.kind);
+                let other = outline.and_then(|outline| outline.table);
+                if other.is_none_or(|other| other == table) {
+                    return;
+                }
+                (
+                    format!("the column `{}` refers to {}", self.name, table.name()),
+                    format!("use a type whose `table` is `{}`", table.name()),
+                )
+            }
+            Some(column) => {
+                let word = word_of_column(column);
+                (
+                    format!("the column `{}` holds {word}", self.name),
+                    format!("write `kind = \"{word}\"`, or give the field another name"),
+                )
+            }
         };
-        let depth = ReadDepth::Shape(target.shape);
-        let pick = builder.pick_paths(&chain, depth);
-        let kind = FieldKind::Reference(Box::new(target));
-        self.check_column(&kind);
-        Some(FieldRule {
-            name: self.name.into(),
-            pick,
-            kind,
-        })
+        section.report(&section.span_of("type"), message, help);
+    }
+
+    /// A plain path to an object or to an id; where `alias` says what it means, an expression that
+    /// makes an id; or the subject.
+    fn read_way(
+        section: &Section<'_, '_>,
+        path: &Placed<String>,
+        target: &ReferenceRule,
+        builder: &mut TreeBuilder,
+    ) -> Option<Way> {
+        if path.value == SUBJECT {
+            return Some(Way::Subject);
+        }
+        let Some(chain) = parse_chain(&path.value) else {
+            if target.alias.is_none() {
+                let message = format!("`{}` is no plain path to one object", path.value);
+                let help = "write for example `.account`, or `alias` if it makes an id";
+                section.report(&path.span, message, help);
+                return None;
+            }
+            return read_pick(section, builder, path, ReadDepth::Value).map(Way::Told);
+        };
+        let mut paths = chain.paths.iter();
+        if !paths.all(|path| !path.each && !path.keys.is_empty()) {
+            let message = format!("`{}` is no plain path to one object", path.value);
+            let help = "write for example `.account`, or `.a // .b`";
+            section.report(&path.span, message, help);
+            return None;
+        }
+        let pick = builder.pick_paths(&chain, ReadDepth::Shape(target.shape));
+        Some(Way::Told(pick))
     }
 }
+
+/// What stands in place of a path where the other object is what was asked about.
+pub(super) const SUBJECT: &str = "$subject";
 
 /// One format of times. A mistake in it is reported, and the usual one is taken.
 fn read_time_format(section: &Section<'_, '_>, text: &Placed<String>) -> TimeFormat {
@@ -285,7 +359,9 @@ fn read_snowflake(section: &Section<'_, '_>) -> TimeFormat {
     }
 }
 
-const KINDS: &[&str] = &["text", "html", "time", "int", "float", "bool", "json"];
+const KINDS: &[&str] = &[
+    "text", "html", "address", "time", "int", "float", "bool", "json",
+];
 
 fn word_of_column(column: ColumnKind) -> String {
     match column {

@@ -6,8 +6,13 @@ pub(super) const TOP: &[&str] = &[
     "title",
     "description",
     "verified_on",
+    "proved",
+    "proof",
+    "access",
     "sources",
     "host",
+    "hosts",
+    "probe",
     "auth",
     "limit_headers",
     "limit_status",
@@ -20,7 +25,9 @@ pub(super) const TOP: &[&str] = &[
     "seeds",
     "errors",
 ];
-pub(super) const HOST: &[&str] = &["kind", "address", "type", "user_agent"];
+pub(super) const HOST: &[&str] = &["kind", "address", "type", "others", "user_agent"];
+pub(super) const NAMED_HOST: &[&str] = &["address"];
+pub(super) const PROBE: &[&str] = &["queries", "again_after", "capabilities"];
 pub(super) const AUTH: &[&str] = &["methods", "pooling"];
 pub(super) const AUTH_METHOD: &[&str] = &[
     "kind",
@@ -79,6 +86,7 @@ pub(super) const TYPE: &[&str] = &[
     "resolve",
     "home",
     "canonical",
+    "within",
     "aliases",
     "states",
     "fields",
@@ -94,7 +102,9 @@ pub(super) const SHAPE: &[&str] = &[
     "links",
     "ignored",
 ];
+pub(super) const STATE: &[&str] = &["path", "keeps"];
 pub(super) const ALIAS: &[&str] = &["path", "scope", "movable", "qualify"];
+pub(super) const ALIAS_SCOPE: &[&str] = &["host"];
 pub(super) const FIELD: &[&str] = &[
     "path",
     "kind",
@@ -114,15 +124,19 @@ pub(super) const QUERY: &[&str] = &[
     "description",
     "subject",
     "host",
+    "needs",
+    "proof",
     "method",
     "body",
     "graphql",
     "path",
     "decode",
+    "bytes_max",
     "parameters",
     "batch",
     "page",
     "incremental",
+    "conditional",
     "pages_max",
     "list",
     "auth",
@@ -133,7 +147,8 @@ pub(super) const QUERY: &[&str] = &[
     "ignored",
     "source",
 ];
-pub(super) const BATCH: &[&str] = &["parameter", "style", "alias", "max"];
+pub(super) const QUERY_HOST: &[&str] = &["alias"];
+pub(super) const BATCH: &[&str] = &["parameter", "style", "alias", "max", "missing"];
 pub(super) const PAGE: &[&str] = &[
     "style",
     "at",
@@ -149,6 +164,8 @@ pub(super) const PAGE: &[&str] = &[
     "items_max",
     "order",
     "durable",
+    "other_paths",
+    "together",
 ];
 pub(super) const INCREMENTAL: &[&str] = &[
     "parameter",
@@ -159,8 +176,19 @@ pub(super) const INCREMENTAL: &[&str] = &[
     "format",
     "overlap",
 ];
-pub(super) const SELECT: &[&str] = &["at", "as", "shape", "alias", "is_subject", "link"];
-pub(super) const SELECT_LINK: &[&str] = &["kind", "from", "to", "table"];
+pub(super) const SELECT: &[&str] = &[
+    "at",
+    "only",
+    "descend",
+    "item",
+    "as",
+    "shape",
+    "alias",
+    "is_subject",
+    "fills",
+    "link",
+];
+pub(super) const SELECT_LINK: &[&str] = &["kind", "from", "to", "table", "at"];
 pub(super) const ROBOT: &[&str] = &[
     "name",
     "title",
@@ -170,20 +198,27 @@ pub(super) const ROBOT: &[&str] = &[
     "needs",
     "optional",
     "unless_zero",
+    "names_parents",
     "begins_visited",
     "revisit_after",
     "repost_steps",
+    "reply_steps",
     "brings",
 ];
-pub(super) const STEP: &[&str] = &["query", "or", "follow"];
+pub(super) const STEP: &[&str] = &["query", "or", "follow", "backfill"];
+pub(super) const BACKFILL: &[&str] = &["query", "count"];
 pub(super) const SEED: &[&str] = &["pattern", "type", "alias", "value"];
-pub(super) const ERROR: &[&str] = &["status", "match", "outcome", "reason", "subject", "query"];
+pub(super) const ERROR: &[&str] = &[
+    "status", "match", "header", "outcome", "reason", "subject", "query",
+];
 
 /// Every section and its keys, for documentation and for editors.
 pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
     &[
         ("top", TOP),
         ("host", HOST),
+        ("hosts.NAME", NAMED_HOST),
+        ("probe", PROBE),
         ("auth", AUTH),
         ("auth.methods.NAME", AUTH_METHOD),
         ("auth.methods.NAME.send", AUTH_SEND),
@@ -199,11 +234,14 @@ pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
         ("blocks", BLOCK),
         ("types.NAME", TYPE),
         ("types.NAME.shapes.NAME", SHAPE),
+        ("types.NAME.states.NAME", STATE),
         ("types.NAME.aliases.NAME", ALIAS),
+        ("types.NAME.aliases.NAME.scope", ALIAS_SCOPE),
         ("types.NAME.fields.GROUP.NAME", FIELD),
         ("types.NAME.links.KIND", LINK),
         ("types.NAME.ignored", IGNORED),
         ("queries.NAME", QUERY),
+        ("queries.NAME.host", QUERY_HOST),
         ("queries.NAME.costs.BUDGET", COST),
         ("queries.NAME.batch", BATCH),
         ("queries.NAME.page", PAGE),
@@ -212,6 +250,7 @@ pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
         ("queries.NAME.selects.link", SELECT_LINK),
         ("robots", ROBOT),
         ("robots.steps", STEP),
+        ("robots.steps.backfill", BACKFILL),
         ("seeds", SEED),
         ("errors", ERROR),
     ]

@@ -5,6 +5,7 @@
 
 mod auth;
 mod fields;
+mod hosts;
 mod keys;
 mod limit_status;
 mod limits;
@@ -18,13 +19,12 @@ mod visits;
 pub use keys::known_keys;
 pub use source::{DefinitionErrors, Problem};
 
-use crate::network::Network;
+use crate::network::{Network, Proved, Query};
 use crate::time::TimeFormat;
 use kittiwake_model::Name;
 use sha2::{Digest, Sha256};
 use source::{Placed, Section, Source};
 use toml::de::DeTable;
-use url::Url;
 
 /// The largest definition, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -72,21 +72,33 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
     let title = top
         .text("title")
         .map_or_else(|| name.to_string(), |title| title.value);
-    let address = read_host(&top);
+    let hosts::Declared {
+        rule: host,
+        named: hosts,
+        others,
+        user_agent,
+    } = hosts::read_hosts(&top);
     let auth = auth::read_auth(&top);
     let budgets = limits::read_budgets(&top);
     let query_names = names_in(&top, "queries");
     let types = types::read_types(&top, &query_names);
-    let mut queries = queries::read_queries(&top, &types, &budgets);
-    let secret_parameters = auth.secret_parameters();
-    for query in &mut queries {
-        query.secret_parameters.clone_from(&secret_parameters);
-    }
+    let capabilities = names_in_probe(&top);
+    let declared = queries::Declared {
+        types: &types,
+        budgets: &budgets,
+        host: &host,
+        hosts: &hosts,
+        capabilities: &capabilities,
+    };
+    let mut queries = queries::read_queries(&top, &declared);
+    let digest = hex_of(&Sha256::digest(text.as_bytes()));
+    complete(&mut queries, &auth.secret_parameters(), &digest);
     let robots = visits::read_robots(&top, &types, &queries);
-    let host_kind = read_host_kind(&top, &types);
+    let host_kind = hosts::read_host_kind(&top, &types);
+    let probe = hosts::read_probe(&top, &queries, host_kind.as_ref());
     let seeds = visits::read_seeds(&top, &types);
     let errors = visits::read_errors(&top, &types, &queries);
-    types::check_resolve(&top, &types, &queries);
+    check(&top, &types, &queries);
     let limit_status = limit_status::read_limit_status(&top, &budgets);
     let mut rules = Vec::with_capacity(budgets.len());
     let (mut conditions, mut budget_headers) = (Vec::new(), Vec::new());
@@ -102,16 +114,22 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
             .text("description")
             .map_or_else(String::new, |text| text.value),
         verified_on: read_verified_on(&top),
+        proved: top.word("proved", &Proved::ALL.map(|proved| (proved.word(), proved))),
+        proof: top.text("proof").map(|text| text.value),
+        access: top.text("access").map(|text| text.value),
         sources: top
             .texts("sources")
             .unwrap_or_default()
             .into_iter()
             .map(|source| source.value)
             .collect(),
-        digest: hex_of(&Sha256::digest(text.as_bytes())),
+        digest,
         text: text.to_owned(),
-        address,
-        user_agent: read_user_agent(&top),
+        host,
+        hosts,
+        others,
+        probe,
+        user_agent,
         auth,
         host_kind,
         types: types.kinds,
@@ -151,78 +169,6 @@ fn check_format(top: &Section<'_, '_>) -> bool {
         }
         None => false,
     }
-}
-
-fn read_host(top: &Section<'_, '_>) -> Option<Url> {
-    let Some(host) = top.table("host") else {
-        top.missing("host", "[host]\\nkind = \"instance\"");
-        return None;
-    };
-    host.expect_keys(keys::HOST);
-    if !host.has("kind") {
-        host.missing("kind", "kind = \"instance\"");
-    }
-    let is_fixed = host.word("kind", &[("instance", false), ("fixed", true)])?;
-    if !is_fixed {
-        if host.has("address") {
-            let message = "`address` has no meaning where every instance has its own";
-            host.report(
-                &host.span_of("address"),
-                message,
-                "leave it out, or write `kind = \"fixed\"`",
-            );
-        }
-        return None;
-    }
-    let address = host.need_text("address", "address = \"https://api.example.org\"")?;
-    match Url::parse(&address.value) {
-        Ok(url) if url.scheme() == "https" && url.query().is_none() => Some(url),
-        _ => {
-            let message = format!("`{}` is no address", address.value);
-            host.report(
-                &address.span,
-                message,
-                "write for example `https://api.example.org`",
-            );
-            None
-        }
-    }
-}
-
-/// How programs have to call themselves.
-fn read_user_agent(top: &Section<'_, '_>) -> Option<String> {
-    const PLACEHOLDERS: [&str; 3] = ["{version}", "{contact}", "{platform}"];
-    let host = top.table("host")?;
-    let template = host.text("user_agent")?;
-    let mut rest = template.value.clone();
-    for placeholder in PLACEHOLDERS {
-        rest = rest.replace(placeholder, "");
-    }
-    let is_line = rest.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-    if rest.contains(['{', '}']) || !is_line {
-        let message = "`user_agent` has a placeholder or a letter that cannot be sent";
-        let help = format!("placeholders are {}", PLACEHOLDERS.join(", "));
-        host.report(&template.span, message, help);
-    } else if !template.value.contains("{contact}") {
-        let message = "`user_agent` does not say who asks";
-        host.report(&template.span, message, "put `{contact}` into it");
-    }
-    Some(template.value)
-}
-
-/// The type of the host itself.
-fn read_host_kind(top: &Section<'_, '_>, types: &types::Types) -> Option<Name> {
-    let host = top.table("host")?;
-    if !host.has("type") {
-        return None;
-    }
-    let kind = types.kind_at(&host, "type")?;
-    if types.is_named(&kind) {
-        let message = format!("a host is named by its address, and a `{kind}` by what it answers");
-        let help = format!("leave out `canonical` and `aliases` in [types.{kind}]");
-        host.report(&host.span_of("type"), message, help);
-    }
-    Some(kind)
 }
 
 fn read_verified_on(top: &Section<'_, '_>) -> String {
@@ -281,6 +227,12 @@ fn named_sections<'s, 't>(
         .collect()
 }
 
+/// What hosts may be able to do, by name.
+fn names_in_probe(top: &Section<'_, '_>) -> Vec<String> {
+    let probe = top.table("probe");
+    probe.map_or_else(Vec::new, |probe| names_in(&probe, "capabilities"))
+}
+
 fn names_in(top: &Section<'_, '_>, key: &str) -> Vec<String> {
     let names = top.table(key).map(|section| section.entries());
     names
@@ -288,6 +240,24 @@ fn names_in(top: &Section<'_, '_>, key: &str) -> Vec<String> {
         .into_iter()
         .map(|entry| entry.name)
         .collect()
+}
+
+/// Gives queries what the definition as a whole says.
+fn complete(queries: &mut [Query], secret_parameters: &[String], digest: &Name) {
+    for query in queries {
+        query.secret_parameters = secret_parameters.to_vec();
+        // Another definition may read more of an answer that is still the same.
+        if query.is_conditional {
+            query.paging_digest.clone_from(digest);
+        }
+    }
+}
+
+/// Whether the parts fit one another.
+fn check(top: &Section<'_, '_>, types: &types::Types, queries: &[Query]) {
+    types::check_resolve(top, types, queries);
+    hosts::check_homes(top, types, queries);
+    queries::check_missing(top, queries);
 }
 
 /// The first 16 hexadecimal digits of the SHA-256 of some texts.

@@ -49,11 +49,11 @@ impl Style {
     /// The keys of this style alone.
     const fn keys(self) -> &'static [&'static str] {
         match self {
-            Self::Link => &[],
-            Self::Next => &["at", "more"],
+            Self::Link => &["other_paths"],
+            Self::Next => &["at", "more", "other_paths"],
             Self::Cursor => &["at", "more", "parameter", "last"],
-            Self::Number => &["parameter", "first", "more"],
-            Self::Offset => &["parameter", "more"],
+            Self::Number => &["parameter", "first", "more", "together"],
+            Self::Offset => &["parameter", "more", "together"],
             Self::Ids => &["parameter", "alias", "bound", "more"],
         }
     }
@@ -64,19 +64,51 @@ impl Style {
     }
 }
 
-/// The list of a query: its path, and the type of its items.
-pub(super) struct Listed {
+/// A list of a query: which select takes it, its path, and the type of its items.
+struct Listed {
+    place: usize,
     path: Path,
     kind: Option<String>,
 }
 
-/// The first select that ends in `[]`.
-pub(super) fn listed(section: &Section<'_, '_>) -> Option<Listed> {
-    section.tables("selects").iter().find_map(|select| {
+/// The select that ends in `[]`, in their order.
+fn all_listed(section: &Section<'_, '_>) -> Vec<Listed> {
+    let selects = section.tables("selects").into_iter().enumerate();
+    let lists = selects.filter_map(|(place, select)| {
         let path = parse_path(&select.text("at")?.value)?;
         let kind = select.text("as").map(|kind| kind.value);
-        path.each.then_some(Listed { path, kind })
-    })
+        path.each.then_some(Listed { place, path, kind })
+    });
+    lists.collect()
+}
+
+/// The first select that ends in `[]`.
+fn listed(section: &Section<'_, '_>) -> Option<Listed> {
+    all_listed(section).into_iter().next()
+}
+
+/// The lists that page: those that `together` names, or the first.
+fn paging_lists(query: &Section<'_, '_>, section: &Section<'_, '_>) -> Vec<Listed> {
+    let mut lists = all_listed(query);
+    let Some(named) = section.texts("together") else {
+        lists.truncate(1);
+        return lists;
+    };
+    for text in &named {
+        let path = parse_path(&text.value);
+        if !lists.iter().any(|list| Some(&list.path) == path.as_ref()) {
+            let message = format!("no select takes the list `{}`", text.value);
+            let help = "write the `at` of selects that end in `[]`";
+            section.report(&text.span, message, help);
+        }
+    }
+    let is_named = |list: &Listed| {
+        named
+            .iter()
+            .any(|it| parse_path(&it.value).as_ref() == Some(&list.path))
+    };
+    lists.retain(is_named);
+    lists
 }
 
 /// How a query pages; the paths that it reads are added to `read`.
@@ -102,17 +134,19 @@ pub(super) fn read_page(
     check_keys(&section, style);
     check_sending(&section, style, sending);
     let ends = read_ends(&section, style);
-    let listed = listed(query);
+    let lists = paging_lists(query, &section);
+    let listed = lists.first();
     if listed.is_none() && !style.has_token() {
         let message = format!("`style = \"{}\"` counts the items of a list", style.word());
         let help = "let the `at` of a select end in `[]`";
         section.report(&section.span_of("style"), message, help);
     }
-    let at = read_path(&section, "at", listed.as_ref());
-    let more = read_path(&section, "more", listed.as_ref());
+    let at = read_path(&section, "at", listed);
+    let more = read_path(&section, "more", listed);
     let needs_list = ends != PageEnds::Token || query.has("incremental");
-    let list = listed.as_ref().map(|listed| &listed.path);
-    let places = Places::new(at.as_ref(), more.as_ref(), list.filter(|_| needs_list));
+    let paths = lists.iter().map(|list| &list.path);
+    let paths: Vec<&Path> = paths.filter(|_| needs_list).collect();
+    let places = Places::new(at.as_ref(), more.as_ref(), &paths);
     for path in [at, more].into_iter().flatten() {
         read.push(ReadPath {
             path,
@@ -120,12 +154,14 @@ pub(super) fn read_page(
         });
     }
     Some(PageRule {
-        style: read_style(&section, style, types, listed.as_ref(), size)?,
+        style: read_style(&section, style, types, listed, size)?,
         size_parameter,
         size: size?,
         is_durable: section.boolean("durable").unwrap_or(true),
         ends,
         items_max,
+        takes_other_paths: section.boolean("other_paths").unwrap_or(false),
+        lists: lists.iter().map(|list| list.place).collect(),
         places,
     })
 }
@@ -328,6 +364,14 @@ fn check_marks(section: &Section<'_, '_>, query: &Section<'_, '_>, is_timed: boo
             "in walks from the newest item back",
             help,
         );
+    }
+    if let Some(page) = page
+        .as_ref()
+        .filter(|page| !is_timed && page.has("together"))
+    {
+        let message = "items of several lists have no ids in common that marks could be made of";
+        let help = "write `until = \"…\"` in `incremental`, the path to the items' time";
+        page.report(&page.span_of("together"), message, help);
     }
     if !is_timed {
         let help = "write `until = \"…\"` or `time = \"…\"`, the path to the items' time";

@@ -1,18 +1,25 @@
 //! `[queries.…]`: what can be asked, how it pages, and what is in the answer.
 
-use super::limits::{Declared, read_costs};
+use super::hosts::{read_needs, read_whom};
+use super::limits::{Declared as DeclaredBudget, read_costs};
 use super::paging::{Marks, read_marks, read_page};
 use super::sending::{read_parameters, read_sending};
 use super::source::{Placed, Section};
-use super::types::{Types, link_table, read_ignored, report_nameless};
+use super::types::{Types, link_table, read_at, read_ignored, read_pick, report_nameless};
 use super::{digest_of, keys, named_sections};
 use crate::body::Sending;
-use crate::home::Whom;
-use crate::network::{AuthNeed, Batch, BatchStyle, Decode, Query, Select, SelectLink};
-use crate::path::parse_path;
+use crate::home::address_id;
+use crate::network::{
+    ANSWER_BYTES_MAX, AuthNeed, Batch, BatchStyle, Decode, Filled, HostRule, Query, Select,
+    SelectLink,
+};
+use crate::path::{Path, parse_path};
+use crate::request::{LOCAL, PATH};
 use crate::seed::{Piece, parse_template};
-use crate::shape::{Items, Node, ReadDepth, ReadPath, TreeBuilder};
-use kittiwake_model::{List, Name};
+use crate::select::Around;
+use crate::shape::{Items, Node, ReadDepth, ReadPath, ShapeId, TreeBuilder};
+use kittiwake_model::{ColumnKind, List, Name};
+use url::Url;
 
 /// Pages of one walk when the definition names no bound.
 const PAGES_MAX_DEFAULT: u32 = 10_000;
@@ -26,29 +33,31 @@ const DECODES: &[(&str, Decode)] = &[
     ("json", Decode::Json),
     ("xml", Decode::Xml),
     ("any", Decode::Any),
+    ("car", Decode::Car),
 ];
 
-pub(super) fn read_queries(
-    top: &Section<'_, '_>,
-    types: &Types,
-    budgets: &[Declared],
-) -> Vec<Query> {
+/// What a definition declares that queries may name.
+pub(super) struct Declared<'d> {
+    pub(super) types: &'d Types,
+    pub(super) budgets: &'d [DeclaredBudget],
+    pub(super) host: &'d HostRule,
+    pub(super) hosts: &'d [(Name, Url)],
+    pub(super) capabilities: &'d [String],
+}
+
+pub(super) fn read_queries(top: &Section<'_, '_>, declared: &Declared<'_>) -> Vec<Query> {
     let sections = named_sections(top, "queries");
     if sections.is_empty() {
         top.missing("queries", "[queries.profile]");
     }
     sections
         .into_iter()
-        .filter_map(|(name, _, section)| read_query(name, &section, types, budgets))
+        .filter_map(|(name, _, section)| read_query(name, &section, declared))
         .collect()
 }
 
-fn read_query(
-    name: Name,
-    section: &Section<'_, '_>,
-    types: &Types,
-    budgets: &[Declared],
-) -> Option<Query> {
+fn read_query(name: Name, section: &Section<'_, '_>, declared: &Declared<'_>) -> Option<Query> {
+    let (types, budgets) = (declared.types, declared.budgets);
     section.expect_keys(keys::QUERY);
     section.text("source");
     let sending = read_sending(section);
@@ -57,13 +66,20 @@ fn read_query(
     let kind_name = kind.as_deref().unwrap_or_default();
     if let Some(path) = &path {
         check_path(section, path);
-        check_template(section, path, types, kind_name);
+        check_template(section, path, types, kind_name, &[LOCAL, PATH, ":address"]);
     }
-    let whom = read_whom(section);
+    let proof = types.alias_at(section, "proof", kind_name);
+    let hosts = (declared.host, declared.hosts);
+    let whom = read_whom(section, types, kind_name, hosts);
     let parameters = read_parameters(section, types, kind_name, &sending);
     let batch = section
         .table("batch")
         .and_then(|batch| read_batch(&batch, types, kind_name, &sending));
+    if batch.is_some()
+        && let Some(path) = &path
+    {
+        check_batch_path(section, path);
+    }
     let decode = section.word("decode", DECODES).unwrap_or(Decode::Json);
     let Found {
         tree,
@@ -74,6 +90,7 @@ fn read_query(
     check_selects(section, &selects, batch.is_some());
     let page = read_page(section, types, &sending, &mut read);
     let Marks { since, times } = read_marks(section, types);
+    let is_conditional = read_conditional(section);
     let auths = [
         ("none", AuthNeed::None),
         ("optional", AuthNeed::Optional),
@@ -105,11 +122,15 @@ fn read_query(
             None => 1,
         },
         list,
-        incremental: since.is_some() || times.is_some(),
+        incremental: since.is_some() || times.is_some() || is_conditional,
+        is_conditional,
         auth: section.word("auth", &auths).unwrap_or(AuthNeed::Optional),
         scope: section.text("scope").map(|text| text.value),
         whom,
+        needs: read_needs(section, declared.capabilities),
+        proof: proof.map(|alias| alias.name),
         decode,
+        bytes_max: section.number("bytes_max", 1..=ANSWER_BYTES_MAX),
         path,
         sending,
         parameters,
@@ -131,10 +152,16 @@ fn read_query(
     })
 }
 
-/// Who is asked.
-fn read_whom(section: &Section<'_, '_>) -> Whom {
-    let words = [("home", Whom::Home), ("crawl", Whom::Crawl)];
-    section.word("host", &words).unwrap_or(Whom::Home)
+/// Whether an answer is asked for only if it has changed. One answer is then all there is.
+fn read_conditional(section: &Section<'_, '_>) -> bool {
+    let is_conditional = section.boolean("conditional").unwrap_or(false);
+    let others = ["page", "incremental", "batch", "method"];
+    if is_conditional && let Some(other) = others.into_iter().find(|key| section.has(key)) {
+        let message = format!("`conditional` and `{other}` exclude each other");
+        let help = "it is for queries with one subject and one page, by GET";
+        section.report(&section.span_of("conditional"), message, help);
+    }
+    is_conditional
 }
 
 /// What is found in the answers to a query, and where.
@@ -164,20 +191,36 @@ fn paging_digest(section: &Section<'_, '_>, path: &str) -> Name {
 fn check_path(section: &Section<'_, '_>, path: &Placed<String>) {
     let is_sound = path.value.starts_with('/')
         && !path.value.contains("//")
-        && !path.value.contains(['?', '#', ' ', '\\']);
-    if !is_sound {
+        && !path.value.contains(['?', '#', ' ', '\\'])
+        && !path.value.contains(":address}");
+    if !is_sound && address_id(&path.value).is_none() {
         let message = format!("`{}` is no path", path.value);
         let help = "begin it with `/`, and put what follows `?` into `parameters`";
         section.report(&path.span, message, help);
     }
 }
 
-/// Placeholders have to be aliases of the subject.
+/// Subjects that share a call share its path.
+fn check_batch_path(section: &Section<'_, '_>, path: &Placed<String>) {
+    let pieces = parse_template(&path.value).unwrap_or_default();
+    let mut placeholders = pieces.iter().filter_map(|piece| match piece {
+        Piece::Placeholder(name) if name != "host" => Some(name),
+        _ => None,
+    });
+    if let Some(name) = placeholders.next() {
+        let message = format!("`{{{name}}}` differs among the subjects of a batch");
+        let help = "ask for one at a time, or by a path that is the same for all";
+        section.report(&path.span, message, help);
+    }
+}
+
+/// Placeholders have to be aliases of the subject; `endings` are those that they may have.
 pub(super) fn check_template(
     section: &Section<'_, '_>,
     text: &Placed<String>,
     types: &Types,
     kind: &str,
+    endings: &[&str],
 ) {
     let Some(pieces) = parse_template(&text.value) else {
         let message = format!("a bracket in `{}` is not closed", text.value);
@@ -200,7 +243,8 @@ pub(super) fn check_template(
         let Piece::Placeholder(placeholder) = piece else {
             continue;
         };
-        let name = placeholder.strip_suffix(":local").unwrap_or(&placeholder);
+        let mut shorter = endings.iter().filter_map(|it| placeholder.strip_suffix(it));
+        let name = shorter.next().unwrap_or(&placeholder);
         if !known.contains(&name) {
             let word = Placed {
                 value: name.to_owned(),
@@ -244,8 +288,38 @@ fn read_batch(
         parameter: parameter?.value,
         style,
         alias: alias?.name,
+        missing: section.text("missing").map(|text| text.value.into()),
     };
     Some((batch, max?))
+}
+
+/// Those who are missing from a batch are asked for alone, by a query about the same type that
+/// answers with its subject.
+pub(super) fn check_missing(top: &Section<'_, '_>, queries: &[Query]) {
+    for query in queries {
+        let Some(name) = query.missing_query() else {
+            continue;
+        };
+        let other = queries.iter().find(|other| other.name == *name);
+        let is_fit = other.is_some_and(|other| {
+            other.kind == query.kind
+                && other.batch.is_none()
+                && other.page.is_none()
+                && other.selects.iter().any(|select| select.is_subject)
+        });
+        if is_fit {
+            continue;
+        }
+        let batch = top.table("queries").and_then(|all| all.table(&query.name));
+        let batch = batch.and_then(|query| query.table("batch"));
+        let span = batch.map_or(0..0, |batch| batch.span_of("missing"));
+        let message = format!(
+            "the query `{name}` cannot tell who is missing from `{}`",
+            query.name
+        );
+        let help = "name one about the same `subject`, without `batch` and `page`, and with one select `is_subject = true`";
+        top.report(&span, message, help);
+    }
 }
 
 /// A list is a value of JSON; nothing in JSON comes twice under one name.
@@ -263,7 +337,7 @@ fn check_batch_style(section: &Section<'_, '_>, style: BatchStyle, sending: &Sen
 pub(super) fn read_budget_names(
     section: &Section<'_, '_>,
     key: &str,
-    budgets: &[Declared],
+    budgets: &[DeclaredBudget],
 ) -> Vec<usize> {
     let Some(names) = section.texts(key) else {
         return (0..budgets.len()).collect();
@@ -289,9 +363,8 @@ fn read_selects(section: &Section<'_, '_>, types: &Types, subject: &str, decode:
         let at = select.need_text("at", "at = \".[]\"");
         let kind = types.kind_at(&select, "as");
         let shape = kind.as_ref().and_then(|kind| types.shape_at(&select, kind));
-        let link = select
-            .table("link")
-            .and_then(|link| read_select_link(&link));
+        let link_section = select.table("link");
+        let link = link_section.as_ref().and_then(read_select_link);
         let path = at.and_then(|at| {
             let path = parse_path(&at.value);
             if path.is_none() {
@@ -315,10 +388,20 @@ fn read_selects(section: &Section<'_, '_>, types: &Types, subject: &str, decode:
                 is_alone,
             );
         }
+        let fills = kind
+            .as_ref()
+            .and_then(|kind| read_fills(&select, types, kind, subject));
         let (Some(path), Some(shape)) = (path, shape) else {
             continue;
         };
-        builder.note(path.clone(), ReadDepth::Shape(shape));
+        let around = read_around(&select, link_section.as_ref(), (&path, shape));
+        builder.note(
+            path.clone(),
+            match around {
+                Some(_) => ReadDepth::Around(selects.len()),
+                None => ReadDepth::Shape(shape),
+            },
+        );
         let parent = path.keys.split_last().map(|(_, parent)| parent);
         let parent =
             parent.filter(|parent| decode != Decode::Json && path.each && !parent.is_empty());
@@ -330,7 +413,9 @@ fn read_selects(section: &Section<'_, '_>, types: &Types, subject: &str, decode:
             shape,
             alias: kind.and_then(|kind| types.alias_at(&select, "alias", &kind)),
             is_subject,
+            fills,
             link,
+            around,
         });
     }
     if selects.is_empty() && section.tables("selects").is_empty() {
@@ -346,6 +431,93 @@ fn read_selects(section: &Section<'_, '_>, types: &Types, subject: &str, decode:
     }
 }
 
+/// The field of every item that the subject is: a column for objects of the subject's table.
+fn read_fills(
+    select: &Section<'_, '_>,
+    types: &Types,
+    kind: &str,
+    subject: &str,
+) -> Option<Filled> {
+    let word = select.text("fills")?;
+    let table = |kind: &str| types.outline(kind).and_then(|outline| outline.table);
+    let subject = table(subject)?;
+    let known: Vec<&str> = table(kind)?
+        .columns()
+        .iter()
+        .filter(|column| column.kind == ColumnKind::Reference(subject))
+        .map(|column| column.name)
+        .collect();
+    if !known.contains(&word.value.as_str()) {
+        let what = format!("a column of a `{kind}` that the subject can be");
+        select.unknown_word(&word, &what, &known);
+        return None;
+    }
+    Some(Filled {
+        group: types.group_of(kind, &word.value),
+        field: word.value.into(),
+    })
+}
+
+/// Rules on the items as a whole: `only`, `item`, `descend` and the time of the link.
+fn read_around(
+    select: &Section<'_, '_>,
+    link: Option<&Section<'_, '_>>,
+    (at, shape): (&Path, ShapeId),
+) -> Option<Around> {
+    let mut builder = TreeBuilder::default();
+    let only = select.text("only");
+    let only = only.and_then(|text| read_pick(select, &mut builder, &text, ReadDepth::Whole));
+    let link_at = link.and_then(|link| read_at(link, &mut builder));
+    let item = plain_path(select, select.text("item"), |path| !path.each);
+    let descend: Vec<Path> = select
+        .texts("descend")
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|text| plain_path(select, Some(text), |path| !path.keys.is_empty()))
+        .collect();
+    if only.is_none() && link_at.is_none() && item.is_none() && descend.is_empty() {
+        return None;
+    }
+    let own = item.clone().unwrap_or_else(|| Path::to_value(Vec::new()));
+    builder.note(own, ReadDepth::Shape(shape));
+    let item = item.map(|path| builder.slot(&path.keys));
+    let places = descend
+        .iter()
+        .map(|path| (builder.slot(&path.keys), Items::at(path)))
+        .collect();
+    let (tree, slots, read) = builder.finish();
+    Some(Around {
+        tree,
+        slots,
+        only,
+        item,
+        descend: places,
+        link_at,
+        read,
+        descend_paths: descend,
+        at: at.clone(),
+    })
+}
+
+/// A plain path of a select that fits where it is wanted.
+fn plain_path(
+    select: &Section<'_, '_>,
+    text: Option<Placed<String>>,
+    is_fit: impl Fn(&Path) -> bool,
+) -> Option<Path> {
+    let text = text?;
+    let path = parse_path(&text.value).filter(|path| is_fit(path));
+    if path.is_none() {
+        let message = format!("`{}` is no plain path to what it is for", text.value);
+        select.report(
+            &text.span,
+            message,
+            "write for example `.post`, or `.replies[]`",
+        );
+    }
+    path
+}
+
 /// What was asked for is of the query's own type; whatever else an answer holds has to be named
 /// by it.
 fn check_kind(
@@ -356,7 +528,7 @@ fn check_kind(
     is_alone: bool,
 ) {
     let span = select.span_of("as");
-    let is_known = types.is_named(kind) || (asked_for.is_some() && is_alone);
+    let is_known = types.is_named(kind) || (asked_for.is_some() && is_alone) || select.has("alias");
     if !is_known {
         report_nameless(select, &span, kind);
     }
@@ -399,12 +571,15 @@ fn check_selects(section: &Section<'_, '_>, selects: &[Select], is_batch: bool) 
     if !is_batch {
         return;
     }
-    if selects.iter().any(|select| select.link.is_some()) {
+    if selects
+        .iter()
+        .any(|select| select.link.is_some() || select.fills.is_some())
+    {
         let message = "a batch has no one subject that a link could begin at";
         section.report(
             &section.span_of("selects"),
             message,
-            "leave out `link`, or `batch`",
+            "leave out `link` and `fills`, or `batch`",
         );
     }
     if !selects.is_empty() && !selects.iter().any(|select| select.is_subject) {

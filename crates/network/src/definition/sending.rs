@@ -4,6 +4,7 @@ use super::queries::check_template;
 use super::source::Section;
 use super::types::Types;
 use crate::body::{Literal, Sending};
+use crate::request::LOCAL;
 
 /// How the question is sent.
 pub(super) fn read_sending(section: &Section<'_, '_>) -> Sending {
@@ -55,12 +56,12 @@ pub(super) fn read_parameters(
             let mut texts = Vec::new();
             if let Some(literal) = table.literal(&entry.name, &mut texts) {
                 for text in &texts {
-                    check_template(&table, text, types, kind);
+                    check_template(&table, text, types, kind, &[LOCAL]);
                 }
                 parameters.push((entry.name, literal));
             }
         } else if let Some([value]) = table.numbers_or_texts(&entry.name).as_deref() {
-            check_template(&table, value, types, kind);
+            check_template(&table, value, types, kind, &[LOCAL]);
             parameters.push((entry.name, Literal::Text(value.value.clone())));
         } else {
             let message = format!("the parameter `{}` must be one text", entry.name);

@@ -302,6 +302,11 @@ impl<'s, 't> Section<'s, 't> {
             .is_some_and(|value| matches!(value.get_ref(), DeValue::Table(_)))
     }
 
+    pub(super) fn is_list(&self, key: &str) -> bool {
+        self.get(key)
+            .is_some_and(|value| matches!(value.get_ref(), DeValue::Array(_)))
+    }
+
     /// A number, perhaps with a fraction, as it is written; or a text.
     pub(super) fn amount(&self, key: &str) -> Option<Placed<String>> {
         let value = self.get(key)?;

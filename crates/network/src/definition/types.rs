@@ -1,14 +1,13 @@
 //! `[types.…]`: what objects there are and how they are written.
 
 use super::source::{Placed, Section};
-use super::{fields, keys, named_sections};
+use super::{fields, hosts, keys, named_sections};
 use crate::expression::Expression;
-use crate::home::HomeRule;
 use crate::network::{Query, Type};
 use crate::path::{Chain, Path, parse_chain, parse_path};
 use crate::shape::{
-    AliasReference, AliasRule, Items, Letters, LinkRule, Pick, ReadDepth, ReferenceRule, Shape,
-    ShapeId, TreeBuilder,
+    AliasReference, AliasRule, AliasScope, GroupRule, Items, Letters, LinkRule, LinkSource, Pick,
+    ReadDepth, ReferenceRule, Shape, ShapeId, StateRule, TreeBuilder,
 };
 use kittiwake_model::{LinkTable, Name, OutcomeCode, Table};
 use std::ops::Range;
@@ -27,6 +26,8 @@ pub(super) struct Outline {
     /// `None` when the definition names one that is not there.
     pub(super) table: Option<Table>,
     has_canonical: bool,
+    /// Whether its canonical ids are ids within what was asked about.
+    is_within_subject: bool,
     aliases: Vec<AliasReference>,
     shapes: Vec<(Name, ShapeId)>,
     shape: ShapeId,
@@ -48,6 +49,11 @@ impl Types {
         self.outlines.iter().find(|outline| &*outline.name == name)
     }
 
+    fn is_within_subject(&self, kind: &str) -> bool {
+        self.outline(kind)
+            .is_some_and(|outline| outline.is_within_subject)
+    }
+
     pub(super) fn aliases(&self, kind: &str) -> &[AliasReference] {
         self.outline(kind).map_or(&[], |outline| &outline.aliases)
     }
@@ -62,6 +68,17 @@ impl Types {
     /// Whether answers name the objects of this type.
     pub(super) fn is_named(&self, kind: &str) -> bool {
         self.outline(kind).is_some_and(Outline::is_named)
+    }
+
+    /// The group of a field of this type, however it is written; the first group where no shape
+    /// has the field.
+    pub(super) fn group_of(&self, kind: &str, field: &str) -> Name {
+        let shapes = || self.shapes.iter().filter(|shape| &*shape.kind == kind);
+        let mut groups = shapes().flat_map(|shape| &shape.groups);
+        let own = groups.find(|group| group.fields.iter().any(|it| &*it.name == field));
+        let first = || shapes().find_map(|shape| shape.groups.first());
+        let group = own.or_else(first);
+        group.map_or_else(|| "content".into(), |group| group.name.clone())
     }
 
     /// The type that a key names; reported when there is none.
@@ -100,7 +117,9 @@ impl Types {
     ) -> Option<AliasReference> {
         let text = section.text(key)?;
         let aliases = self.aliases(kind);
-        let canonical = self.has_canonical(kind).then(AliasReference::canonical);
+        // Nobody but the answer to the same question can name what is known only within it.
+        let can_be_named = self.has_canonical(kind) && !self.is_within_subject(kind);
+        let canonical = can_be_named.then(AliasReference::canonical);
         let mut all = aliases.iter().chain(&canonical);
         let found = all.find(|alias| *alias.name == *text.value);
         if found.is_none() {
@@ -132,6 +151,7 @@ pub(super) fn read_types(top: &Section<'_, '_>, queries: &[String]) -> Types {
             name: name.clone(),
             table: read_table(section),
             has_canonical: section.has("canonical"),
+            is_within_subject: section.word("within", &[("subject", true)]).is_some(),
             aliases: outline_aliases(section),
             shapes,
             shape,
@@ -145,11 +165,8 @@ pub(super) fn read_types(top: &Section<'_, '_>, queries: &[String]) -> Types {
             read.push(read_shape(&inner, &types, name));
         }
         types.shapes.extend(read);
-        let resolve = section.text("resolve");
-        if let Some(query) = resolve
-            .as_ref()
-            .filter(|query| !queries.contains(&query.value))
-        {
+        let resolve = section.texts("resolve").unwrap_or_default();
+        for query in resolve.iter().filter(|it| !queries.contains(&it.value)) {
             let known: Vec<&str> = queries.iter().map(String::as_str).collect();
             section.unknown_word(query, "the query at `resolve`", &known);
         }
@@ -157,8 +174,8 @@ pub(super) fn read_types(top: &Section<'_, '_>, queries: &[String]) -> Types {
             let one = Type {
                 name: name.clone(),
                 shape: outline.shape,
-                resolve: resolve.map(|query| query.value.into()),
-                home: read_home(section, outline.has_canonical),
+                resolve: resolve.into_iter().map(|it| it.value.into()).collect(),
+                home: hosts::read_home(section, &types, name),
             };
             types.kinds.push(one);
         }
@@ -166,29 +183,17 @@ pub(super) fn read_types(top: &Section<'_, '_>, queries: &[String]) -> Types {
     types
 }
 
-/// Where objects of the type live.
-fn read_home(section: &Section<'_, '_>, has_canonical: bool) -> Option<HomeRule> {
-    let home = section.word("home", &[("canonical", HomeRule::Canonical)]);
-    if home.is_some() && !has_canonical {
-        let message = "nothing says what the canonical id is";
-        let help = "write `canonical = \".uri\"`, the path to an address";
-        section.report(&section.span_of("home"), message, help);
-    }
-    home
-}
-
 /// A query that resolves has to answer with its subject.
 pub(super) fn check_resolve(top: &Section<'_, '_>, types: &Types, queries: &[Query]) {
     for one in &types.kinds {
-        let query = one
-            .resolve
-            .as_ref()
-            .and_then(|name| queries.iter().find(|query| query.name == *name));
-        let Some(query) = query else { continue };
-        let is_fit = query.kind == one.name
-            && query.batch_max == 1
-            && query.selects.iter().any(|select| select.is_subject);
-        if !is_fit {
+        let is_named = |query: &&Query| one.resolve.contains(&query.name);
+        for query in queries.iter().filter(is_named) {
+            let is_fit = query.kind == one.name
+                && query.batch_max == 1
+                && query.selects.iter().any(|select| select.is_subject);
+            if is_fit {
+                continue;
+            }
             let section = top.table("types").and_then(|types| types.table(&one.name));
             let span = section.map_or(0..0, |section| section.span_of("resolve"));
             let message = format!("the query `{}` cannot resolve a `{}`", query.name, one.name);
@@ -220,15 +225,22 @@ fn outline_aliases(section: &Section<'_, '_>) -> Vec<AliasReference> {
             let section = entry.section.as_ref()?;
             section.has(key).then(|| section.boolean(key)).flatten()
         };
-        let scope = entry.section.as_ref().and_then(|inner| inner.text("scope"));
         outlines.push(AliasReference {
             name: entry.name.as_str().into(),
-            is_host_scoped: scope.is_some_and(|scope| scope.value == "host"),
+            is_host_scoped: is_host_scoped(entry.section.as_ref()),
             is_movable: option("movable").unwrap_or(false),
             is_qualified: option("qualify").unwrap_or(false),
         });
     }
     outlines
+}
+
+/// Whether an alias is valid on one host only: that which was asked, or one that an answer names.
+fn is_host_scoped(alias: Option<&Section<'_, '_>>) -> bool {
+    let Some(alias) = alias.filter(|alias| alias.has("scope")) else {
+        return false;
+    };
+    alias.is_table("scope") || alias.text("scope").is_some_and(|it| it.value == "host")
 }
 
 fn read_shape(section: &Section<'_, '_>, types: &Types, kind: &Name) -> Shape {
@@ -247,8 +259,8 @@ fn read_shape(section: &Section<'_, '_>, types: &Types, kind: &Name) -> Shape {
             "write `canonical = \".id\"`, or an alias",
         );
     }
-    let states = read_states(section, &mut builder);
     let groups = fields::read_groups(section, types, table, &mut builder);
+    let states = read_states(section, &mut builder, &groups);
     let links = read_links(section, types, &mut builder);
     let ignored = read_ignored(section);
     let key_slot = builder.key_slot();
@@ -260,6 +272,7 @@ fn read_shape(section: &Section<'_, '_>, types: &Types, kind: &Name) -> Shape {
         slots,
         key_slot,
         canonical,
+        is_within_subject: types.is_within_subject(kind),
         aliases,
         states,
         groups,
@@ -384,13 +397,10 @@ fn read_aliases(section: &Section<'_, '_>, builder: &mut TreeBuilder) -> Vec<Ali
             continue;
         };
         let inner = entry.section.as_ref();
-        let scopes = [("host", true), ("everywhere", false)];
         rules.push(AliasRule {
             name: entry.name.as_str().into(),
             pick,
-            is_host_scoped: inner
-                .and_then(|inner| inner.word("scope", &scopes))
-                .unwrap_or(false),
+            scope: inner.map_or(AliasScope::Everywhere, |inner| read_scope(inner, builder)),
             is_movable: inner
                 .and_then(|inner| inner.boolean("movable"))
                 .unwrap_or(false),
@@ -402,7 +412,31 @@ fn read_aliases(section: &Section<'_, '_>, builder: &mut TreeBuilder) -> Vec<Ali
     rules
 }
 
-fn read_states(section: &Section<'_, '_>, builder: &mut TreeBuilder) -> Vec<(OutcomeCode, Pick)> {
+/// Where an alias is valid.
+fn read_scope(section: &Section<'_, '_>, builder: &mut TreeBuilder) -> AliasScope {
+    if !section.has("scope") {
+        return AliasScope::Everywhere;
+    }
+    if section.is_table("scope") {
+        let pick = section.table("scope").and_then(|scope| {
+            scope.expect_keys(keys::ALIAS_SCOPE);
+            let host = scope.need_text("host", "host = \".service.endpoint\"")?;
+            read_pick(&scope, builder, &host, ReadDepth::Value)
+        });
+        return pick.map_or(AliasScope::Everywhere, AliasScope::At);
+    }
+    let is_asked = section.word("scope", &[("host", true), ("everywhere", false)]);
+    match is_asked {
+        Some(true) => AliasScope::Asked,
+        _ => AliasScope::Everywhere,
+    }
+}
+
+fn read_states(
+    section: &Section<'_, '_>,
+    builder: &mut TreeBuilder,
+    groups: &[GroupRule],
+) -> Vec<StateRule> {
     let Some(states) = section.table("states") else {
         return Vec::new();
     };
@@ -413,16 +447,46 @@ fn read_states(section: &Section<'_, '_>, builder: &mut TreeBuilder) -> Vec<(Out
             span: entry.span,
         };
         let outcome = outcome_of(&states, &name);
-        if let Some(text) = entry.text {
-            let pick = read_pick(&states, builder, &text, ReadDepth::Value);
-            rules.extend(outcome.zip(pick));
-        } else {
-            let message = format!("the state `{}` must be a path", name.value);
-            let help = format!("write `{} = \".suspended\"`", name.value);
-            states.report(&name.span, message, help);
+        let (path, keeps) = match (entry.text, &entry.section) {
+            (Some(text), _) => (Some(text), Vec::new()),
+            (None, Some(inner)) => {
+                inner.expect_keys(keys::STATE);
+                (
+                    inner.need_text("path", "path = \".suspended\""),
+                    read_keeps(inner, groups),
+                )
+            }
+            (None, None) => {
+                let message = format!("the state `{}` must be a path or a table", name.value);
+                let help = format!("write `{} = \".suspended\"`", name.value);
+                states.report(&name.span, message, help);
+                (None, Vec::new())
+            }
+        };
+        let pick = path.and_then(|path| read_pick(&states, builder, &path, ReadDepth::Value));
+        if let (Some(outcome), Some(pick)) = (outcome, pick) {
+            rules.push(StateRule {
+                outcome,
+                pick,
+                keeps,
+            });
         }
     }
     rules
+}
+
+/// The fields that are true of an object that is gone as well.
+fn read_keeps(section: &Section<'_, '_>, groups: &[GroupRule]) -> Vec<String> {
+    let fields = groups.iter().flat_map(|group| &group.fields);
+    let known: Vec<&str> = fields.map(|field| &*field.name).collect();
+    let mut keeps = Vec::new();
+    for word in section.texts("keeps").unwrap_or_default() {
+        if !known.contains(&word.value.as_str()) {
+            section.unknown_word(&word, "a field", &known);
+        }
+        keeps.push(word.value);
+    }
+    keeps
 }
 
 /// The outcome that a word names; `not_found` and `not found` are the same.
@@ -438,7 +502,8 @@ pub(super) fn outcome_of(section: &Section<'_, '_>, word: &Placed<String>) -> Op
 /// `type`, `shape` and `alias` of a field or a link.
 pub(super) fn read_target(section: &Section<'_, '_>, types: &Types) -> Option<ReferenceRule> {
     let kind = types.kind_at(section, "type")?;
-    if !types.is_named(&kind) {
+    let is_asked = |path: Placed<String>| path.value == fields::SUBJECT;
+    if !types.is_named(&kind) && !section.text("path").is_some_and(is_asked) {
         report_nameless(section, &section.span_of("type"), &kind);
     }
     let shape = types.shape_at(section, &kind)?;
@@ -481,22 +546,13 @@ fn read_links(
         let (Some(text), Some(target)) = (path, target) else {
             continue;
         };
-        let Some(path) = parse_path(&text.value).filter(|path| !path.keys.is_empty()) else {
-            let message = format!("`{}` is no plain path to a list", text.value);
-            link.report(
-                &text.span,
-                message,
-                "write for example `.tags[]` or `.users{}`",
-            );
+        let Some(source) = read_link_source(&link, &text, target.shape, builder) else {
             continue;
         };
-        let slot = builder.slot(&path.keys);
-        builder.note(path.clone(), ReadDepth::Shape(target.shape));
         rules.push(LinkRule {
             kind,
             table: link_table(&link),
-            slot,
-            items: Items::at(&path),
+            source,
             target,
             at: read_at(&link, builder),
         });
@@ -504,7 +560,31 @@ fn read_links(
     rules
 }
 
-pub(super) fn read_ignored(section: &Section<'_, '_>) -> Vec<Path> {
+/// A plain path to the items of a link, or an expression that makes a list of them.
+fn read_link_source(
+    link: &Section<'_, '_>,
+    text: &Placed<String>,
+    shape: ShapeId,
+    builder: &mut TreeBuilder,
+) -> Option<LinkSource> {
+    let Some(path) = parse_path(&text.value) else {
+        let pick = read_pick(link, builder, text, ReadDepth::Value)?;
+        return Some(LinkSource::Made(pick));
+    };
+    if path.keys.is_empty() {
+        let message = format!("`{}` is no plain path to a list", text.value);
+        let help = "write for example `.tags[]` or `.users{}`";
+        link.report(&text.span, message, help);
+        return None;
+    }
+    let slot = builder.slot(&path.keys);
+    let items = Items::at(&path);
+    builder.note(path, ReadDepth::Shape(shape));
+    Some(LinkSource::Slot(slot, items))
+}
+
+/// Paths that are left out on purpose, each in its parts: `.feed[].reason` is `.feed[]`, then `.reason`.
+pub(super) fn read_ignored(section: &Section<'_, '_>) -> Vec<Vec<Path>> {
     let mut paths = Vec::new();
     for ignored in section.tables("ignored") {
         ignored.expect_keys(keys::IGNORED);
@@ -515,7 +595,8 @@ pub(super) fn read_ignored(section: &Section<'_, '_>) -> Vec<Path> {
         let Some(text) = ignored.need_text("path", "path = \".muted\"") else {
             continue;
         };
-        if let Some(path) = parse_path(&text.value) {
+        let parts = text.value.split_inclusive("[]").map(parse_path);
+        if let Some(path) = parts.collect::<Option<Vec<Path>>>() {
             paths.push(path);
         } else {
             let message = format!("`{}` is no plain path", text.value);

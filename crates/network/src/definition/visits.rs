@@ -6,12 +6,14 @@ use super::source::{Placed, Section};
 use super::types::{Types, outcome_of, report_expression};
 use super::{checked_name, keys};
 use crate::expression::Expression;
-use crate::network::{ErrorRule, Query, Robot, Step};
+use crate::network::{Backfill, ErrorRule, Query, Robot, Step};
 use crate::seed::{HOST, PatternPiece, Piece, SeedRule, ValuePiece, parse_template};
 use kittiwake_model::{ColumnKind, Name, Role, Table};
 
 /// Steps along reposts of reposts, at the most.
 const REPOST_STEPS_MAX: u32 = 9;
+/// Steps down a tree of replies, at the most.
+const REPLY_STEPS_MAX: u32 = 200;
 
 pub(super) fn read_robots(top: &Section<'_, '_>, types: &Types, queries: &[Query]) -> Vec<Robot> {
     let mut robots: Vec<Robot> = Vec::new();
@@ -35,12 +37,14 @@ pub(super) fn read_robots(top: &Section<'_, '_>, types: &Types, queries: &[Query
             title: text("title").unwrap_or_else(|| name.to_string()),
             description: text("description").unwrap_or_default(),
             unless_zero: table.and_then(|table| read_unless_zero(&section, table)),
+            names_parents: section.boolean("names_parents").unwrap_or(false),
             is_optional: section.boolean("optional").unwrap_or(false),
             begins_visited: section.boolean("begins_visited").unwrap_or(false),
             revisit_after_us: section
                 .text("revisit_after")
                 .and_then(|text| read_span(&section, &text)),
-            repost_steps: read_repost_steps(&section, table),
+            repost_steps: read_steps_on(&section, ("repost_steps", REPOST_STEPS_MAX), table),
+            reply_steps: read_steps_on(&section, ("reply_steps", REPLY_STEPS_MAX), table),
             brings: read_brings(&section, table),
             needs: Vec::new(),
             name,
@@ -106,12 +110,13 @@ fn check_needs(top: &Section<'_, '_>, robots: &[Robot]) {
     }
 }
 
-fn read_repost_steps(section: &Section<'_, '_>, table: Option<Table>) -> u32 {
-    let steps = section.number("repost_steps", 0..=REPOST_STEPS_MAX);
-    if section.has("repost_steps") && table.is_some_and(|table| table != Table::Statuses) {
-        let message = "only posts are reposted";
-        let help = "leave out `repost_steps`, or visit a type whose `table` is `statuses`";
-        section.report(&section.span_of("repost_steps"), message, help);
+/// How many steps a robot goes on from a post to those that repeat or answer it.
+fn read_steps_on(section: &Section<'_, '_>, (key, most): (&str, u32), table: Option<Table>) -> u32 {
+    let steps = section.number(key, 0..=most);
+    if section.has(key) && table.is_some_and(|table| table != Table::Statuses) {
+        let message = "only posts are reposted and answered";
+        let help = format!("leave out `{key}`, or visit a type whose `table` is `statuses`");
+        section.report(&section.span_of(key), message, help);
     }
     steps.unwrap_or(0)
 }
@@ -137,12 +142,15 @@ fn read_brings(section: &Section<'_, '_>, table: Option<Table>) -> Vec<Role> {
         ("reposters", Role::Reposters),
         ("likers", Role::Likers),
         ("authors", Role::Authors),
+        ("posts", Role::Posts),
     ];
     let mut brings = Vec::new();
     for word in section.texts("brings").unwrap_or_default() {
         match ROLES.iter().find(|(name, _)| *name == word.value) {
-            Some((_, Role::Authors)) if matches!(table, Some(Table::Users | Table::Statuses)) => {
-                let message = "`authors` are brought by tags, searches and the like";
+            Some((name, Role::Authors | Role::Posts))
+                if matches!(table, Some(Table::Users | Table::Statuses)) =>
+            {
+                let message = format!("`{name}` are brought by tags, searches and the like");
                 let help = "leave it out: users bring whom they follow, posts their commenters, reposters and likers";
                 section.report(&word.span, message, help);
             }
@@ -184,6 +192,7 @@ fn read_steps(section: &Section<'_, '_>, queries: &[Query], kind: Option<&str>) 
                 "use a query whose `subject` is the robot's",
             );
         }
+        let backfill = read_backfill(&step, query, queries);
         let mut ways = vec![query];
         ways.extend(read_others(&step, query, queries));
         // Whatever serves the most subjects with one call comes first.
@@ -193,9 +202,41 @@ fn read_steps(section: &Section<'_, '_>, queries: &[Query], kind: Option<&str>) 
             query,
             or: names.collect(),
             list,
+            backfill,
         }));
     }
     steps
+}
+
+/// What may be asked in place of a first walk of a list.
+fn read_backfill(step: &Section<'_, '_>, list: &Query, queries: &[Query]) -> Option<Backfill> {
+    const COUNTS: [&str; 3] = ["statuses_count", "following_count", "followers_count"];
+    let section = step.table("backfill")?;
+    section.expect_keys(keys::BACKFILL);
+    let text = section.need_text("query", "query = \"repository\"");
+    let count = section.need_text("count", "count = \"statuses_count\"")?;
+    if !COUNTS.contains(&count.value.as_str()) {
+        section.unknown_word(&count, "a count of users", &COUNTS);
+    }
+    if list.times.is_none() {
+        let message = "a walk cannot go on from when all was asked for at once";
+        let help = "give the list an `incremental` whose marks are times, or leave out `backfill`";
+        step.report(&step.span_of("backfill"), message, help);
+    }
+    let text = text?;
+    let query = find_query(&section, &text, queries)?;
+    if query.kind != list.kind || query.page.is_some() || query.batch.is_some() {
+        let message = format!(
+            "the query `{}` cannot tell all of a list at once",
+            query.name
+        );
+        let help = "use one about the same subject, without `page` and `batch`";
+        section.report(&text.span, message, help);
+    }
+    Some(Backfill {
+        query: query.name.clone(),
+        count: count.value.into(),
+    })
 }
 
 /// Further queries that tell the same as the step's own.
@@ -381,6 +422,7 @@ pub(super) fn read_errors(
         rules.push(ErrorRule {
             statuses,
             matcher: read_match(&section),
+            headers: read_headers(&section),
             subject: section
                 .has("subject")
                 .then(|| types.kind_at(&section, "subject"))
@@ -402,6 +444,26 @@ fn read_match(section: &Section<'_, '_>) -> Option<Expression> {
             None
         }
     }
+}
+
+/// `{ "x-left" = "0" }`: headers and what they have to say; `*` is any word.
+fn read_headers(section: &Section<'_, '_>) -> Vec<(String, Option<String>)> {
+    let entries = section.table("header").map(|table| table.entries());
+    let mut headers = Vec::new();
+    for entry in entries.unwrap_or_default() {
+        let Some(text) = entry.text else {
+            let message = format!("what the header `{}` says must be a text", entry.name);
+            let help = format!(
+                "write `\"{}\" = \"0\"`, or `\"*\"` for any word",
+                entry.name
+            );
+            section.report(&entry.span, message, help);
+            continue;
+        };
+        let wanted = (text.value != "*").then_some(text.value);
+        headers.push((entry.name.to_ascii_lowercase(), wanted));
+    }
+    headers
 }
 
 /// `404`, or `5xx`.

@@ -19,6 +19,10 @@ pub(crate) struct PageRule {
     pub(crate) ends: PageEnds,
     /// Items that the network shows of a list at the most.
     pub(crate) items_max: Option<u32>,
+    /// Whether an address on another path of the host leads on.
+    pub(crate) takes_other_paths: bool,
+    /// The selects whose lists page, by their places; the longest of them counts.
+    pub(crate) lists: Vec<usize>,
     pub(crate) places: Places,
 }
 
@@ -73,15 +77,16 @@ pub(crate) struct Places {
     around: Option<u32>,
     /// Whether there is more.
     more: Option<u32>,
-    /// The list itself.
-    list: Option<u32>,
+    /// The lists themselves.
+    lists: Vec<u32>,
 }
 
 impl Places {
-    pub(crate) fn new(at: Option<&Path>, more: Option<&Path>, list: Option<&Path>) -> Self {
+    pub(crate) fn new(at: Option<&Path>, more: Option<&Path>, lists: &[&Path]) -> Self {
         let mut builder = TreeBuilder::default();
         let mut slot = |path: Option<&Path>| path.map(|path| builder.slot(&path.keys));
-        let (at_slot, more, list) = (slot(at), slot(more), slot(list));
+        let (at_slot, more) = (slot(at), slot(more));
+        let lists = lists.iter().map(|path| builder.slot(&path.keys)).collect();
         let around = at.and_then(|path| path.keys.split_last());
         let around = around
             .filter(|(_, around)| !around.is_empty())
@@ -93,7 +98,7 @@ impl Places {
             at: at_slot,
             around,
             more,
-            list,
+            lists,
         }
     }
 
@@ -109,36 +114,45 @@ impl Places {
             at: found(self.at),
             around: found(self.around),
             more: found(self.more),
-            list: found(self.list),
+            lists: self.lists.iter().map(|slot| found(Some(*slot))).collect(),
         }
     }
 
-    pub(crate) fn looks_at_list(&self) -> bool {
-        self.list.is_some()
+    /// Whether an answer says by itself that it is not the last.
+    pub(crate) fn looks_for_more(&self) -> bool {
+        self.more.is_some()
+    }
+
+    pub(crate) fn looks_at_lists(&self) -> bool {
+        !self.lists.is_empty()
     }
 }
 
 /// What stands where the paging looks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Seen<'t> {
     pub(crate) at: Option<&'t str>,
     pub(crate) around: Option<&'t str>,
     pub(crate) more: Option<&'t str>,
-    pub(crate) list: Option<&'t str>,
+    lists: Vec<Option<&'t str>>,
 }
 
 impl<'t> Seen<'t> {
-    /// The items of the list, whether or not they can be read as objects.
-    pub(crate) fn items(&self) -> Vec<&'t str> {
-        let Some(list) = self.list else {
-            return Vec::new();
-        };
-        if json::is_object(list) {
-            return Members::of(list).map(|(_, item)| item).collect();
-        }
-        let items: Vec<&RawValue> = serde_json::from_str(list).unwrap_or_default();
-        items.into_iter().map(RawValue::get).collect()
+    /// The items of each list, whether or not they can be read as objects.
+    pub(crate) fn items(&self) -> Vec<Vec<&'t str>> {
+        self.lists.iter().map(|list| items_in(*list)).collect()
     }
+}
+
+fn items_in(list: Option<&str>) -> Vec<&str> {
+    let Some(list) = list else {
+        return Vec::new();
+    };
+    if json::is_object(list) {
+        return Members::of(list).map(|(_, item)| item).collect();
+    }
+    let items: Vec<&RawValue> = serde_json::from_str(list).unwrap_or_default();
+    items.into_iter().map(RawValue::get).collect()
 }
 
 /// How a walk begins at an id.

@@ -1,19 +1,25 @@
 //! From slices to objects and links.
 
+use super::inputs::gather;
 use super::{
-    AliasReference, AliasRule, Collect, Collected, FieldKind, FieldRule, Letters, LinkRule,
-    NESTED_MAX, Notation, Pick, ReferenceRule, Shape, ShapeId, Slots, fill, items_of,
+    AliasReference, AliasRule, AliasScope, Bounds, Collect, Collected, FieldKind, FieldRule,
+    FieldSource, Letters, LinkRule, LinkSource, NESTED_MAX, Notation, Pick, ReferenceRule, Shape,
+    ShapeId, Slots, StateRule, Way, fill, items_of,
 };
+use crate::home::Address;
 use crate::html::html_to_text;
 use crate::json;
+use crate::network::Select;
 use crate::time::TimeFormat;
 use kittiwake_model::value::is_id;
 use kittiwake_model::{
-    Alias, Group, Identity, Link, LinkTable, Name, Object, Reference, Standing, Value, WorldTime,
+    Alias, Group, Identity, Key, Link, LinkTable, Name, Object, Reference, Standing, Value,
+    WorldTime,
 };
 use serde::de::DeserializeSeed;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use url::Url;
 
 /// Everything read from one answer so far.
 pub(crate) struct Reader<'n, 'de> {
@@ -21,12 +27,15 @@ pub(crate) struct Reader<'n, 'de> {
     pub(crate) shapes: &'n [Shape],
     /// The host that was asked: ids of this host are valid there.
     pub(crate) host: &'n str,
-    /// What was asked about: who an object is that does not say so itself.
-    subject: Option<&'n Identity>,
+    /// The address that was asked.
+    url: &'n Url,
+    /// What was asked about, if that is one object: who an object is that does not say so itself.
+    subject: Option<(Key, &'n Identity)>,
     pub(crate) notation: Notation,
     pub(crate) objects: Vec<Object>,
     pub(crate) links: Vec<Link>,
     pub(crate) mended: u32,
+    bounds: Bounds,
     /// Whether there was more than one answer may hold.
     pub(crate) is_full: bool,
     /// Nested objects that were read, lately if there are many. A page repeats its author in every
@@ -36,30 +45,26 @@ pub(crate) struct Reader<'n, 'de> {
 
 /// Enough for a page of posts with all who wrote them and all that they mention.
 const RECENT_MAX: usize = 128;
-/// An object takes many times the memory of the few bytes that can stand for it, so that the
-/// bound on an answer's size is not enough.
-const OBJECTS_MAX: usize = 20_000;
-const LINKS_MAX: usize = 100_000;
-/// Objects that are only named are as small as links.
-const NAMED_MAX: usize = LINKS_MAX;
 
 impl<'n, 'de> Reader<'n, 'de> {
     pub(crate) fn new(
         network: &'n Name,
         shapes: &'n [Shape],
-        host: &'n str,
-        subject: Option<&'n Identity>,
+        (host, url): (&'n str, &'n Url),
+        subject: Option<(Key, &'n Identity)>,
         notation: Notation,
     ) -> Self {
         Self {
             network,
             shapes,
             host,
+            url,
             subject,
             notation,
             objects: Vec::new(),
             links: Vec::new(),
             mended: 0,
+            bounds: notation.bounds(),
             is_full: false,
             recent: Vec::new(),
         }
@@ -83,9 +88,32 @@ impl<'n, 'de> Reader<'n, 'de> {
         }
     }
 
+    /// Reads the object that stands in an item. Several selects may look at the same one.
+    pub(crate) fn read_wrapped(
+        &mut self,
+        select: &'n Select,
+        key: Option<&'de str>,
+        raw: &'de str,
+    ) -> Option<u32> {
+        if select.alias.is_some() || !json::is_object(raw) {
+            return self.read_item(select.shape, select.alias.as_ref(), key, raw);
+        }
+        self.read_nested(select.shape, key, raw, 0)
+    }
+
+    /// Whether a condition holds something other than null and false; none always does.
+    pub(crate) fn holds(&mut self, condition: Option<&Pick>, slots: &Slots<'de>) -> bool {
+        let Some(condition) = condition else {
+            return true;
+        };
+        let found = self.pick(condition, slots);
+        found.is_some_and(|raw| !json::is_falsy(&raw))
+    }
+
     /// An object of which an answer tells its id and nothing else.
     fn name_item(&mut self, shape_id: ShapeId, alias: &AliasReference, raw: &str) -> Option<u32> {
-        if self.objects.len() >= NAMED_MAX {
+        // Objects that are only named are as small as links.
+        if self.objects.len() >= self.bounds.links {
             self.is_full = true;
             return None;
         }
@@ -103,7 +131,7 @@ impl<'n, 'de> Reader<'n, 'de> {
     }
 
     /// Reads one object from its slice, and from its key in a map; its place in `objects`.
-    fn read_slice(
+    pub(super) fn read_slice(
         &mut self,
         shape_id: ShapeId,
         key: Option<&'de str>,
@@ -152,34 +180,34 @@ impl<'n, 'de> Reader<'n, 'de> {
     }
 
     fn assemble(&mut self, shape: &'n Shape, slots: &Slots<'de>, depth: u32) -> Option<u32> {
-        if self.objects.len() >= OBJECTS_MAX || self.links.len() >= LINKS_MAX {
+        if self.objects.len() >= self.bounds.objects || self.links.len() >= self.bounds.links {
             self.is_full = true;
             return None;
         }
         let identity = self.identity(shape, slots)?;
-        let standing = self.standing(shape, slots);
+        let state = self.state(shape, slots);
         let mut own_links = Vec::new();
         let mut groups = Vec::with_capacity(shape.groups.len());
-        // A network blanks what it still says of an object that is gone; that is no observation.
-        if standing == Standing::Present {
-            for rule in &shape.groups {
-                let mut fields = Vec::with_capacity(rule.fields.len());
-                for field in &rule.fields {
-                    if let Some(value) = self.field(field, slots, depth, &mut own_links) {
-                        fields.push((field.name.clone(), value));
-                    }
-                }
-                if !fields.is_empty() {
-                    groups.push(Group {
-                        name: rule.name.clone(),
-                        fields,
-                    });
+        for rule in &shape.groups {
+            let mut fields = Vec::with_capacity(rule.fields.len());
+            // A network blanks what it still says of an object that is gone; that is no observation.
+            let told = |field: &&FieldRule| state.is_none_or(|state| state.keeps(&field.name));
+            for field in rule.fields.iter().filter(told) {
+                if let Some(value) = self.field(field, slots, depth, &mut own_links) {
+                    fields.push((field.name.clone(), value));
                 }
             }
-            for rule in &shape.links {
-                self.links_of(rule, slots, depth, &mut own_links);
+            if !fields.is_empty() {
+                groups.push(Group {
+                    name: rule.name.clone(),
+                    fields,
+                });
             }
         }
+        for rule in shape.links.iter().filter(|_| state.is_none()) {
+            self.links_of(rule, slots, depth, &mut own_links);
+        }
+        let standing = state.map_or(Standing::Present, |state| Standing::Invalid(state.outcome));
         let place = self.objects.len() as u32;
         self.objects.push(Object {
             identity,
@@ -203,23 +231,29 @@ impl<'n, 'de> Reader<'n, 'de> {
     fn identity(&mut self, shape: &'n Shape, slots: &Slots<'de>) -> Option<Identity> {
         let mut canonical = None;
         if let Some(pick) = &shape.canonical
-            && let Some(raw) = self.pick(pick, slots)
+            && let Some(raw) = self.pick_one(pick, slots)
             && !json::is_null(&raw)
         {
-            canonical = Some(self.id_of(&raw)?);
+            let id = self.id_of(&raw)?;
+            canonical = Some(if shape.is_within_subject {
+                self.within_subject(&id)?
+            } else {
+                id
+            });
         }
         let mut aliases = Vec::with_capacity(shape.aliases.len());
         for rule in &shape.aliases {
             let Some(raw) = self
-                .pick(&rule.pick, slots)
+                .pick_one(&rule.pick, slots)
                 .filter(|raw| !json::is_null(raw))
             else {
                 continue;
             };
             match self.id_of(&raw) {
-                Some(id) => aliases.push(self.alias(rule, id)),
-                // A handle that cannot be used leaves the object as it is; a broken id does not.
-                None if rule.is_movable => {}
+                Some(id) => aliases.extend(self.alias(rule, id, slots)),
+                // A handle or an address that cannot be used leaves the object as it is; a broken id
+                // does not.
+                None if rule.is_movable || matches!(rule.scope, AliasScope::Everywhere) => {}
                 None => return None,
             }
         }
@@ -239,23 +273,39 @@ impl<'n, 'de> Reader<'n, 'de> {
     #[cold]
     fn unnamed(&mut self, shape: &'n Shape) -> Option<Identity> {
         if shape.is_nameless() {
-            return self.subject.cloned();
+            return self.subject.map(|(_, identity)| identity.clone());
         }
         self.mended += 1;
         None
     }
 
-    fn alias(&self, rule: &AliasRule, id: String) -> Alias {
-        Alias {
+    /// An alias where it is valid; `None` when the answer names no host that could be.
+    fn alias(&mut self, rule: &'n AliasRule, id: String, slots: &Slots<'de>) -> Option<Alias> {
+        let host = match &rule.scope {
+            AliasScope::Everywhere => String::new(),
+            AliasScope::Asked => self.host.to_owned(),
+            AliasScope::At(pick) => self.host_at(pick, slots)?,
+        };
+        Some(Alias {
             name: rule.name.clone(),
             id: if rule.is_qualified {
                 self.qualify(id)
             } else {
                 id
             },
-            host: self.scope(rule.is_host_scoped),
+            host,
             movable: rule.is_movable,
+        })
+    }
+
+    /// The host of an address that the answer gives.
+    fn host_at(&mut self, pick: &Pick, slots: &Slots<'de>) -> Option<String> {
+        let raw = self.pick(pick, slots).filter(|raw| !json::is_null(raw))?;
+        let address = json::text(&raw, &mut 0).and_then(|text| Address::of(&text));
+        if address.is_none() {
+            self.mended += 1;
         }
+        address.map(|address| address.host)
     }
 
     fn scope(&self, is_host_scoped: bool) -> String {
@@ -282,23 +332,32 @@ impl<'n, 'de> Reader<'n, 'de> {
         id
     }
 
-    fn standing(&mut self, shape: &'n Shape, slots: &Slots<'de>) -> Standing {
-        for (code, pick) in &shape.states {
-            if let Some(raw) = self.pick(pick, slots)
-                && !json::is_falsy(&raw)
-            {
-                return Standing::Invalid(*code);
-            }
+    /// An id that means nothing without what was asked about.
+    fn within_subject(&mut self, id: &str) -> Option<String> {
+        let subject = self.subject.and_then(|(_, it)| it.canonical.as_deref());
+        let whole = subject.map(|subject| format!("{subject}#{id}"));
+        let whole = whole.filter(|whole| is_id(whole));
+        if whole.is_none() {
+            self.mended += 1;
         }
-        Standing::Present
+        whole
+    }
+
+    /// The first sign that the object is gone.
+    fn state(&mut self, shape: &'n Shape, slots: &Slots<'de>) -> Option<&'n StateRule> {
+        let mut states = shape.states.iter();
+        states.find(|state| {
+            let told = self.pick(&state.pick, slots);
+            told.is_some_and(|raw| !json::is_falsy(&raw))
+        })
     }
 
     /// The JSON text that a rule asks for; `None` when it was not observed.
-    fn pick(&mut self, pick: &Pick, slots: &Slots<'de>) -> Option<Cow<'de, str>> {
+    pub(super) fn pick(&mut self, pick: &Pick, slots: &Slots<'de>) -> Option<Cow<'de, str>> {
         match pick {
             Pick::Slots(places) => pick_slot(places, slots).map(Cow::Borrowed),
             Pick::LowerCase(places, letters) => {
-                pick_slot(places, slots).map(|raw| lower_case(raw, *letters))
+                pick_text(places, slots, self.notation).map(|raw| lower_case(raw, *letters))
             }
             Pick::Signs(signs) => read_signs(signs, slots, self.notation),
             Pick::Expression {
@@ -319,6 +378,19 @@ impl<'n, 'de> Reader<'n, 'de> {
         }
     }
 
+    /// The same where one value is wanted: of an element in XML that is its text.
+    fn pick_one(&mut self, pick: &Pick, slots: &Slots<'de>) -> Option<Cow<'de, str>> {
+        match pick {
+            Pick::Slots(places) => pick_text(places, slots, self.notation).map(Cow::Borrowed),
+            _ => match self.pick(pick, slots)? {
+                Cow::Owned(raw) if !raw.starts_with('"') => {
+                    Some(Cow::Owned(self.notation.text_in(&raw).to_owned()))
+                }
+                raw => Some(raw),
+            },
+        }
+    }
+
     fn field(
         &mut self,
         rule: &'n FieldRule,
@@ -326,18 +398,34 @@ impl<'n, 'de> Reader<'n, 'de> {
         depth: u32,
         links: &mut Vec<OwnLink>,
     ) -> Option<Value> {
-        if let FieldKind::Reference(reference) = &rule.kind {
-            return self.reference_field(rule, reference, slots, depth, links);
+        match &rule.source {
+            FieldSource::Value(ways) => self.value_field(ways, slots),
+            FieldSource::Reference(ways) => self.reference_field(ways, slots, depth, links),
         }
-        let raw = self.pick(&rule.pick, slots)?;
-        if json::is_null(&raw) {
-            return Some(Value::Null);
+    }
+
+    /// A value, in the first of the ways that holds something.
+    fn value_field(&mut self, ways: &[(Pick, FieldKind)], slots: &Slots<'de>) -> Option<Value> {
+        let mut is_observed = false;
+        for (pick, kind) in ways {
+            let raw = match kind {
+                FieldKind::Json => self.pick(pick, slots),
+                _ => self.pick_one(pick, slots),
+            };
+            let Some(raw) = raw else {
+                continue;
+            };
+            is_observed = true;
+            if json::is_null(&raw) {
+                continue;
+            }
+            let value = self.value(kind, &raw);
+            if value.is_none() {
+                self.mended += 1;
+            }
+            return value;
         }
-        let value = self.value(&rule.kind, &raw);
-        if value.is_none() {
-            self.mended += 1;
-        }
-        value
+        is_observed.then_some(Value::Null)
     }
 
     fn value(&mut self, kind: &FieldKind, raw: &str) -> Option<Value> {
@@ -352,6 +440,7 @@ impl<'n, 'de> Reader<'n, 'de> {
                     text
                 }))
             }
+            FieldKind::Address => Some(Value::Text(self.complete(raw)?)),
             FieldKind::Html => Some(Value::Text(html_to_text(&json::text(raw, mended)?))),
             FieldKind::Time(format) => {
                 let (at_us, clamped) = time_of(format, raw, mended)?;
@@ -362,26 +451,58 @@ impl<'n, 'de> Reader<'n, 'de> {
             FieldKind::Float => json::float(unquoted(raw, notation)).map(Value::Float),
             FieldKind::Bool => json::boolean(unquoted(raw, notation)).map(Value::Bool),
             FieldKind::Json => json::compact(raw, mended).map(Value::Json),
-            FieldKind::Reference(_) => None,
         }
     }
 
+    /// An address, whole.
+    fn complete(&mut self, raw: &str) -> Option<String> {
+        let text = json::text(raw, &mut self.mended)?;
+        match self.url.join(text.trim()) {
+            Ok(whole) if whole.has_host() => Some(whole.into()),
+            // What is no address on the web (`mailto:…`) stays as it is.
+            Ok(_) => Some(text),
+            Err(_) => None,
+        }
+    }
+
+    /// Another object, in the first of the ways that holds something.
     fn reference_field(
         &mut self,
-        rule: &'n FieldRule,
-        reference: &'n ReferenceRule,
+        ways: &'n [(Way, ReferenceRule)],
         slots: &Slots<'de>,
         depth: u32,
         links: &mut Vec<OwnLink>,
     ) -> Option<Value> {
-        let Pick::Slots(places) = &rule.pick else {
-            return None;
-        };
-        let raw = pick_slot(places, slots)?;
-        if json::is_null(raw) {
-            return Some(Value::Null);
+        let mut is_observed = false;
+        for (way, reference) in ways {
+            let to = match way {
+                Way::Subject => match self.subject {
+                    Some((key, asked)) if asked.kind == reference.kind => Reference::Key(key),
+                    _ => continue,
+                },
+                Way::Told(pick) => match self.pick(pick, slots) {
+                    None => continue,
+                    Some(raw) if json::is_null(&raw) => {
+                        is_observed = true;
+                        continue;
+                    }
+                    Some(Cow::Borrowed(raw)) => self.reference(reference, None, raw, depth)?,
+                    // What an expression made is an id; no answer describes it in place.
+                    Some(Cow::Owned(id)) => self.reference_by_id(reference, &id)?,
+                },
+            };
+            return Some(self.refer(reference, to, slots, links));
         }
-        let to = self.reference(reference, None, raw, depth)?;
+        is_observed.then_some(Value::Null)
+    }
+
+    fn refer(
+        &mut self,
+        reference: &'n ReferenceRule,
+        to: Reference,
+        slots: &Slots<'de>,
+        links: &mut Vec<OwnLink>,
+    ) -> Value {
         if let Some(kind) = &reference.link {
             links.push(OwnLink {
                 table: LinkTable::Links,
@@ -390,7 +511,7 @@ impl<'n, 'de> Reader<'n, 'de> {
                 at: self.link_time(reference.link_at.as_ref(), slots),
             });
         }
-        Some(Value::Object(to))
+        Value::Object(to)
     }
 
     /// An object in place becomes an object of its own; a bare id becomes a name.
@@ -406,6 +527,14 @@ impl<'n, 'de> Reader<'n, 'de> {
                 .read_nested(rule.shape, key, raw, depth + 1)
                 .map(Reference::Object);
         }
+        self.reference_by_id(rule, raw)
+    }
+
+    pub(super) fn reference_by_id(
+        &mut self,
+        rule: &'n ReferenceRule,
+        raw: &str,
+    ) -> Option<Reference> {
         let Some(alias) = &rule.alias else {
             self.mended += 1;
             return None;
@@ -446,20 +575,23 @@ impl<'n, 'de> Reader<'n, 'de> {
         depth: u32,
         links: &mut Vec<OwnLink>,
     ) {
-        let Some(raw) = slots[rule.slot as usize].filter(|raw| !json::is_null(raw)) else {
+        let (slot, items) = match &rule.source {
+            LinkSource::Slot(slot, items) => (*slot, *items),
+            LinkSource::Made(pick) => return self.made_links(rule, pick, slots, depth, links),
+        };
+        let Some(raw) = slots[slot as usize].filter(|raw| !json::is_null(raw)) else {
             return;
         };
         if raw == "[]" {
             return;
         }
-        let Some(items) = items_of(rule.items, self.notation, raw) else {
+        let Some(items) = items_of(items, self.notation, raw) else {
             self.mended += 1;
             return;
         };
         let at = self.link_time(rule.at.as_ref(), slots);
         for (key, item) in items.filter(|(_, item)| !json::is_null(item)) {
-            if links.len() >= LINKS_MAX {
-                self.is_full = true;
+            if self.is_full_of_links(links) {
                 return;
             }
             if let Some(to) = self.reference(&rule.target, key, item, depth) {
@@ -473,7 +605,28 @@ impl<'n, 'de> Reader<'n, 'de> {
         }
     }
 
-    fn link_time(&mut self, pick: Option<&Pick>, slots: &Slots<'de>) -> Option<WorldTime> {
+    /// Whether one answer may hold no further link.
+    pub(super) fn is_full_of_links(&mut self, links: &[OwnLink]) -> bool {
+        self.is_full |= links.len() >= self.bounds.links;
+        self.is_full
+    }
+
+    /// A reader of what is not part of the answer but was made out of it.
+    pub(super) fn beside<'x>(&self) -> Reader<'n, 'x> {
+        Reader::new(
+            self.network,
+            self.shapes,
+            (self.host, self.url),
+            self.subject,
+            self.notation,
+        )
+    }
+
+    pub(crate) fn link_time(
+        &mut self,
+        pick: Option<&Pick>,
+        slots: &Slots<'de>,
+    ) -> Option<WorldTime> {
         let raw = self.pick(pick?, slots)?;
         let (at_us, _) = time_of(&TimeFormat::Rfc3339, &raw, &mut 0)?;
         Some(WorldTime(at_us))
@@ -481,21 +634,29 @@ impl<'n, 'de> Reader<'n, 'de> {
 }
 
 /// A link whose source is the object that is being read.
-struct OwnLink {
-    table: LinkTable,
-    kind: Name,
-    to: Reference,
-    at: Option<WorldTime>,
+pub(super) struct OwnLink {
+    pub(super) table: LinkTable,
+    pub(super) kind: Name,
+    pub(super) to: Reference,
+    pub(super) at: Option<WorldTime>,
 }
 
 fn pick_slot<'de>(places: &[u32], slots: &Slots<'de>) -> Option<&'de str> {
+    first_of(places.iter().filter_map(|place| slots[*place as usize]))
+}
+
+fn pick_text<'de>(places: &[u32], slots: &Slots<'de>, notation: Notation) -> Option<&'de str> {
+    let there = places.iter().filter_map(|place| slots[*place as usize]);
+    first_of(there.map(|raw| notation.text_in(raw)))
+}
+
+/// The first that holds something, else the last.
+fn first_of<'de>(all: impl Iterator<Item = &'de str>) -> Option<&'de str> {
     let mut found = None;
-    for place in places {
-        if let Some(raw) = slots[*place as usize] {
-            if !json::is_falsy(raw) {
-                return Some(raw);
-            }
-            found = Some(raw);
+    for raw in all {
+        found = Some(raw);
+        if !json::is_falsy(raw) {
+            break;
         }
     }
     found
@@ -524,7 +685,7 @@ fn read_signs(
 fn unquoted(raw: &str, notation: Notation) -> &str {
     let inner = || raw.strip_prefix('"')?.strip_suffix('"');
     match notation {
-        Notation::Json => raw,
+        Notation::Json | Notation::Car => raw,
         Notation::Xml => inner().unwrap_or(raw),
     }
 }
@@ -562,27 +723,6 @@ fn time_of(format: &TimeFormat, raw: &str, mended: &mut u32) -> Option<(i64, boo
     } else {
         None
     }
-}
-
-/// The keys that an expression looks at, as an object of their own.
-fn gather(inputs: &[(String, u32)], slots: &Slots<'_>) -> Option<String> {
-    let mut input = String::from("{");
-    for (key, slot) in inputs {
-        if let Some(raw) = slots[*slot as usize] {
-            if input.len() > 1 {
-                input.push(',');
-            }
-            input.push_str(&json::quote(key));
-            input.push(':');
-            input.push_str(raw);
-        }
-    }
-    // An expression of constants alone has no inputs and is always observed.
-    if input.len() == 1 && !inputs.is_empty() {
-        return None;
-    }
-    input.push('}');
-    Some(input)
 }
 
 /// Reads one object straight from the stream; its place in `objects`.

@@ -31,6 +31,58 @@ pub(crate) enum Notation {
     Json,
     /// Every value is text, and one child is written like the only item of a list.
     Xml,
+    /// A whole account in one answer.
+    Car,
+}
+
+/// How much is taken of one answer. An object takes many times the memory of the few bytes that can
+/// stand for it, so that the bound on an answer's size is not enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) objects: usize,
+    pub(crate) links: usize,
+}
+
+impl Notation {
+    pub(crate) const fn bounds(self) -> Bounds {
+        match self {
+            Self::Json | Self::Xml => Bounds {
+                objects: 20_000,
+                links: 100_000,
+            },
+            Self::Car => Bounds {
+                objects: 200_000,
+                links: 400_000,
+            },
+        }
+    }
+
+    /// What is meant where one value is wanted. In XML that is the text of an element, whatever
+    /// attributes it has besides, and of several elements the first that has one.
+    pub(super) fn text_in(self, raw: &str) -> &str {
+        if self != Self::Xml {
+            return raw;
+        }
+        if raw.starts_with('[') {
+            let mut texts = Elements::of(raw).map(text_of);
+            return texts.find(|text| !json::is_null(text)).unwrap_or("null");
+        }
+        text_of(raw)
+    }
+
+    /// Whether a list with nothing in it is not written at all.
+    pub(crate) fn omits_empty_lists(self) -> bool {
+        self != Self::Json
+    }
+}
+
+/// The text of one element; null if it has none.
+fn text_of(raw: &str) -> &str {
+    if !json::is_object(raw) {
+        return raw;
+    }
+    let text = Members::of(raw).find(|(key, _)| *key == "#text");
+    text.map_or("null", |(_, text)| text)
 }
 
 /// A walk over items: the key in a map, with its quotes, and the value.

@@ -5,10 +5,14 @@
 //! what becomes of the slices (`assemble.rs`).
 
 mod assemble;
+mod inputs;
 mod items;
+mod made;
 mod tree;
 
 pub(crate) use assemble::{Element, Reader};
+use inputs::{Input, add_input};
+use items::Bounds;
 pub(crate) use items::{Items, Notation, items_of};
 pub(crate) use tree::{Collect, Collected, Node, Slots, fill};
 
@@ -34,11 +38,13 @@ pub(crate) struct Shape {
     /// The slot of the key under which an object of a map stands, if a rule reads it.
     pub(crate) key_slot: Option<u32>,
     pub(crate) canonical: Option<Pick>,
+    /// Whether the canonical id is one within what was asked about.
+    pub(crate) is_within_subject: bool,
     pub(crate) aliases: Vec<AliasRule>,
-    pub(crate) states: Vec<(OutcomeCode, Pick)>,
+    pub(crate) states: Vec<StateRule>,
     pub(crate) groups: Vec<GroupRule>,
     pub(crate) links: Vec<LinkRule>,
-    pub(crate) ignored: Vec<Path>,
+    pub(crate) ignored: Vec<Vec<Path>>,
     /// The paths that rules read, for finding out what is read by none.
     pub(crate) read: Vec<ReadPath>,
 }
@@ -66,6 +72,8 @@ pub(crate) enum ReadDepth {
     Whole,
     /// An object of this shape.
     Shape(ShapeId),
+    /// What the select at this place of its query says of its items.
+    Around(usize),
 }
 
 /// Where a rule takes its value from.
@@ -81,7 +89,7 @@ pub(crate) enum Pick {
     Expression {
         expression: Arc<Expression>,
         /// The keys of the object that it looks at.
-        inputs: Vec<(String, u32)>,
+        inputs: Vec<Input>,
         /// The slot of the whole object, when it looks at that.
         whole: Option<u32>,
     },
@@ -94,14 +102,39 @@ pub(crate) enum Letters {
     All,
 }
 
+/// A sign that an object is gone.
+#[derive(Debug)]
+pub(crate) struct StateRule {
+    pub(crate) outcome: OutcomeCode,
+    pub(crate) pick: Pick,
+    /// The fields that are not blanked.
+    pub(crate) keeps: Vec<String>,
+}
+
+impl StateRule {
+    fn keeps(&self, field: &str) -> bool {
+        self.keeps.iter().any(|kept| kept == field)
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct AliasRule {
     pub(crate) name: Name,
     pub(crate) pick: Pick,
-    pub(crate) is_host_scoped: bool,
+    pub(crate) scope: AliasScope,
     pub(crate) is_movable: bool,
     /// Whether `@host` is appended when there is no `@` in it.
     pub(crate) is_qualified: bool,
+}
+
+/// Where an alias is valid.
+#[derive(Debug)]
+pub(crate) enum AliasScope {
+    Everywhere,
+    /// On the host that was asked.
+    Asked,
+    /// On the host of an address that the answer gives.
+    At(Pick),
 }
 
 #[derive(Debug)]
@@ -113,20 +146,40 @@ pub(crate) struct GroupRule {
 #[derive(Debug)]
 pub(crate) struct FieldRule {
     pub(crate) name: Name,
-    pub(crate) pick: Pick,
-    pub(crate) kind: FieldKind,
+    pub(crate) source: FieldSource,
+}
+
+/// What becomes a field.
+#[derive(Debug)]
+pub(crate) enum FieldSource {
+    /// A value: the first of these ways that holds something.
+    Value(Vec<(Pick, FieldKind)>),
+    /// Another object: the first of these ways that holds something.
+    Reference(Vec<(Way, ReferenceRule)>),
+}
+
+/// Where a reference leads.
+#[derive(Debug)]
+pub(crate) enum Way {
+    /// To what stands in the answer.
+    Told(Pick),
+    /// To what was asked about.
+    Subject,
 }
 
 #[derive(Debug)]
 pub(crate) enum FieldKind {
-    Text { is_qualified: bool },
+    Text {
+        is_qualified: bool,
+    },
     Html,
+    /// An address, which may leave out what it shares with the one that was asked.
+    Address,
     Time(TimeFormat),
     Int,
     Float,
     Bool,
     Json,
-    Reference(Box<ReferenceRule>),
 }
 
 /// One other object: described in place, or only named.
@@ -173,10 +226,17 @@ impl AliasReference {
 pub(crate) struct LinkRule {
     pub(crate) kind: Name,
     pub(crate) table: LinkTable,
-    pub(crate) slot: u32,
-    pub(crate) items: Items,
+    pub(crate) source: LinkSource,
     pub(crate) target: ReferenceRule,
     pub(crate) at: Option<Pick>,
+}
+
+/// Where the items of a link stand.
+#[derive(Debug)]
+pub(crate) enum LinkSource {
+    Slot(u32, Items),
+    /// An expression makes a list of them.
+    Made(Pick),
 }
 
 /// Collects the paths of a shape into a tree, each path in a slot of its own.
@@ -249,15 +309,19 @@ impl TreeBuilder {
     }
 
     pub(crate) fn pick_expression(&mut self, expression: Expression) -> Pick {
-        let mut inputs: Vec<(String, u32)> = Vec::new();
+        let mut inputs = Vec::new();
         let mut whole = None;
-        for keys in expression.uses() {
-            self.note(Path::to_value(keys.clone()), ReadDepth::Whole);
-            match keys.first() {
-                None => whole = Some(self.slot(&[])),
-                Some(key) if inputs.iter().any(|(known, _)| known == key) => {}
-                Some(key) => inputs.push((key.clone(), self.slot(std::slice::from_ref(key)))),
+        let mut uses = expression.uses().to_vec();
+        // What is looked at as a whole comes before what is looked at in part.
+        uses.sort_by_key(Vec::len);
+        for keys in uses {
+            if keys.is_empty() {
+                whole = Some(self.slot(&[]));
+            } else {
+                let slot = self.slot(&keys);
+                add_input(&mut inputs, &keys, slot);
             }
+            self.note(Path::to_value(keys), ReadDepth::Whole);
         }
         Pick::Expression {
             expression: Arc::new(expression),

@@ -117,7 +117,11 @@ const RSS: &str = r#"<?xml version="1.0" encoding="utf-8"?>
 
 #[test]
 fn a_feed_in_xml_is_read_like_any_answer() {
-    let reading = read("rss", RSS);
+    let sent = Sent {
+        ids: &["https://gulls.example/"],
+        ..Sent::new("rss", RSS.as_bytes())
+    };
+    let reading = sent.read();
     assert_eq!((reading.outcome, reading.items), (OutcomeCode::Ok, 3));
     // A time and a number that are none.
     assert_eq!(reading.mended, 2);

@@ -202,8 +202,12 @@ fn a_missing_subject_is_told_from_an_answer_of_another_kind() {
     let network = example();
     let reading = read(&network, "user_by_name", 200, r#"{"user": null}"#);
     assert_eq!(reading.subject_outcomes[0].1, OutcomeCode::NotFound);
-    let reading = read(&network, "user_by_name", 200, r#"{"user": {"id": "u1"}}"#);
+    let reading = read(&network, "user_by_name", 200, r#"{"user": {"id": "u/1"}}"#);
     assert_eq!(reading.objects[0].known_as, Some(Key(5)));
+    // Whoever is described, it is not the one who was asked for.
+    let reading = read(&network, "user_by_name", 200, r#"{"user": {"id": "u/2"}}"#);
+    assert_eq!(reading.objects[0].known_as, None);
+    assert_eq!(reading.subject_outcomes[0].1, OutcomeCode::Malformed);
     for body in [
         r#"{"message": "busy"}"#,
         r#"{"user": 3}"#,

@@ -7,18 +7,28 @@
     reason = "a test that cannot go on fails, and says what it checked"
 )]
 
+mod addresses;
+mod around;
 mod auth;
+mod believe;
+mod car;
 mod decode;
 mod documentation;
 mod example;
+mod fit;
+mod forums;
 mod hostile;
 mod limit_status;
+mod lists;
 mod mastodon;
 mod outlook;
 mod paging;
 mod problems;
 mod recordings;
+mod repository;
 mod samples;
 mod seeds;
+mod shipped;
 mod signs;
 mod support;
+mod ways;

@@ -36,8 +36,10 @@ fn it_declares_what_a_crawl_needs() {
     let relations = network.robot("relations").unwrap();
     let lists: Vec<_> = relations.steps.iter().map(|step| step.list).collect();
     assert_eq!(lists, [Some(List::Following), Some(List::Followers)]);
-    assert_eq!(&*network.resolve_query("user").unwrap().name, "lookup");
-    assert!(network.resolve_query("status").is_none());
+    let resolve = network.resolve_queries("user").map(|query| &*query.name);
+    let resolve: Vec<&str> = resolve.collect();
+    assert_eq!(resolve, ["webfinger", "lookup", "lookup_by_name"]);
+    assert!(network.resolve_queries("status").next().is_none());
     assert_eq!(network.query("profiles").unwrap().batch_max, 40);
     assert_eq!(network.query("statuses").unwrap().batch_max, 20);
     let timeline = network.query("timeline").unwrap();
@@ -64,7 +66,8 @@ fn its_robots_say_what_they_need_skip_and_bring() {
             "updates",
             "hashtags",
             "search",
-            "instance"
+            "instance",
+            "peers"
         ]
     );
     for robot in network.robots() {
@@ -75,7 +78,7 @@ fn its_robots_say_what_they_need_skip_and_bring() {
             &[]
         };
         assert_eq!(robot.needs, expected, "{}", robot.name);
-        assert_eq!(robot.is_optional, &*robot.name == "likes");
+        assert_eq!(robot.is_optional, matches!(&*robot.name, "likes" | "peers"));
         assert_eq!(robot.begins_visited, &*robot.name == "updates");
     }
     let robot = |name| network.robot(name).unwrap();
@@ -333,7 +336,7 @@ fn the_own_hosts_handles_are_asked_without_it() {
     let target = |seed: &str| {
         let identity = network.seed(seed, HOST).unwrap();
         let ask = Ask {
-            query: network.resolve_query("user").unwrap(),
+            query: network.query("lookup").unwrap(),
             base: &base,
             host: HOST,
             subjects: &[&identity],

@@ -484,6 +484,19 @@ fn a_batch_in_json_is_a_list() {
     );
 }
 
+#[test]
+fn subjects_that_share_a_call_share_its_path() {
+    let text = definition("").replace(
+        "path = \"/posts\"\n",
+        "path = \"/users/{canonical}/posts\"\n\
+         batch = { parameter = \"ids\", alias = \"canonical\", max = 9 }\n",
+    );
+    let text = text.replace("as = \"user\"", "as = \"user\"\nis_subject = true");
+    let error = Network::parse("tiny.toml", &text).unwrap_err().to_string();
+    let expected = "`{canonical}` differs among the subjects of a batch";
+    assert!(error.contains(expected), "{error}");
+}
+
 /// Lines that contradict themselves, and what is said of them.
 const CONTRADICTIONS: &[(&str, &str)] = &[
     (

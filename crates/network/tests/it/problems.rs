@@ -95,6 +95,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "tiny.toml:3:15: `verified_on` is no day",
     ),
     (
+        "name = \"tiny\"",
+        "name = \"tiny\"\nproved = \"yes\"",
+        "tiny.toml:3:10: `proved` cannot be `yes`; it is one of live server, recordings, documentation",
+    ),
+    (
         "https://api.tiny.example",
         "http://api.tiny.example",
         "is no address",
@@ -227,7 +232,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "kind = \"text\"",
         "kind = \"string\"",
-        "`kind` cannot be `string`; it is one of text, html, time",
+        "`kind` cannot be `string`; it is one of text, html, address, time",
     ),
     (
         "kind = \"text\"",
@@ -420,12 +425,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "steps = [{ query = \"lookup\" }]\n",
         "steps = [{ query = \"lookup\" }]\nrepost_steps = 1\n",
-        "tiny.toml:34:16: only posts are reposted; leave out `repost_steps`, or visit a type whose `table` is `statuses`",
+        "tiny.toml:34:16: only posts are reposted and answered; leave out `repost_steps`, or visit a type whose `table` is `statuses`",
     ),
     (
         "steps = [{ query = \"lookup\" }]\n",
         "steps = [{ query = \"lookup\" }]\nbrings = [\"friends\"]\n",
-        "tiny.toml:34:11: `brings` cannot be `friends`; it is one of commenters, reposters, likers, authors",
+        "tiny.toml:34:11: `brings` cannot be `friends`; it is one of commenters, reposters, likers, authors, posts",
     ),
     (
         "steps = [{ query = \"lookup\" }]\n",
@@ -622,9 +627,14 @@ fn a_seed_without_an_alias_needs_a_canonical_id() {
 #[test]
 fn a_type_that_nothing_names_is_read_only_where_it_was_asked_for() {
     let hunt = |select: &str, more: &str| {
+        let path = if more.is_empty() {
+            "/hunts/{canonical}"
+        } else {
+            "/hunts"
+        };
         with(&format!(
             "[types.hunt]\nfields.card.size = {{ path = \".size\", kind = \"int\" }}\n\n\
-             [queries.hunt]\nsubject = \"hunt\"\npath = \"/hunts/{{canonical}}\"\n{more}\n\
+             [queries.hunt]\nsubject = \"hunt\"\npath = \"{path}\"\n{more}\n\
              [[queries.hunt.selects]]\n{select}\n\n\
              [[seeds]]\npattern = \"hunt:{{words:any}}\"\ntype = \"hunt\"\nvalue = \"{{words}}\"\n"
         ))

@@ -135,3 +135,23 @@ fn a_handle_needs_a_host_and_a_tag_does_not() {
     assert!(network.seed("#birds", "").is_ok());
     assert!(network.seed("search:birds", "").is_ok());
 }
+
+#[test]
+fn a_word_and_a_colon_can_be_followed_by_different_patterns() {
+    let text = include_str!("../../../../networks/bluesky.toml");
+    let network = kittiwake_network::Network::parse("bluesky.toml", text).unwrap();
+    for (seed, id) in [
+        ("pds:pds.example", Some("https://pds.example")),
+        (
+            "PDS:https://pds.example:8443",
+            Some("https://pds.example:8443"),
+        ),
+        ("pds:http://localhost:2583", Some("http://localhost:2583")),
+        ("pds:", None),
+        ("did:plc:abc", Some("did:plc:abc")),
+    ] {
+        let found = network.seed(seed, "public.api.bsky.app").ok();
+        let found = found.and_then(|identity| identity.canonical);
+        assert_eq!(found.as_deref(), id, "{seed}");
+    }
+}

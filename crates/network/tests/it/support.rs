@@ -11,6 +11,22 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Every definition in `networks/`, by name.
+pub(crate) fn shipped() -> Vec<Network> {
+    let files = std::fs::read_dir(root().join("networks")).unwrap();
+    let mut paths: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|it| it == "toml"));
+    paths.sort();
+    let read = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let name = path.display().to_string();
+        Network::parse(&name, &text).unwrap_or_else(|errors| panic!("{errors}"))
+    };
+    let networks: Vec<Network> = paths.iter().map(read).collect();
+    assert!(!networks.is_empty(), "there are no definitions");
+    networks
+}
+
 pub(crate) fn mastodon() -> Network {
     let path = root().join("networks/mastodon.toml");
     let text = std::fs::read_to_string(path).unwrap();
@@ -42,6 +58,11 @@ pub(crate) fn asked_about(network: &Network, kind: &str) -> Identity {
         "tag" => network.seed("#Birds", HOST).unwrap(),
         "search" => network.seed("search:grey gulls", HOST).unwrap(),
         "instance" => network.host_identity(HOST).unwrap(),
+        "user" => {
+            let mut user = network.seed("ann@sea.example", HOST).unwrap();
+            user.aliases.extend(subject(kind, "7").aliases);
+            user
+        }
         _ => subject(kind, "7"),
     }
 }
