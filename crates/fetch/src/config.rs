@@ -22,8 +22,11 @@ pub struct FetchConfig {
     pub idle_timeout: Duration,
     /// For one body after decompression.
     pub body_bytes_max: usize,
-    /// For all bodies in flight together, until their [`crate::BodyPermit`] is dropped. At least
-    /// `body_bytes_max`.
+    /// For the body of a request that says how long it may be ([`crate::Request::body_bytes_max`]).
+    /// One that may be longer than `body_bytes_max` may take longer to arrive in the same measure.
+    pub long_body_bytes_max: usize,
+    /// For all bodies in flight together, until their [`crate::BodyPermit`] is dropped. At least as
+    /// much as one body may have.
     pub bodies_in_flight_bytes_max: usize,
     /// For names and values of an answer's headers together.
     pub header_bytes_max: usize,
@@ -39,7 +42,8 @@ impl Default for FetchConfig {
             total_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(10),
             body_bytes_max: 16 * 1024 * 1024,
-            bodies_in_flight_bytes_max: 64 * 1024 * 1024,
+            long_body_bytes_max: 96 * 1024 * 1024,
+            bodies_in_flight_bytes_max: 160 * 1024 * 1024,
             header_bytes_max: 64 * 1024,
             per_host_max: 8,
         }
@@ -47,6 +51,25 @@ impl Default for FetchConfig {
 }
 
 impl FetchConfig {
+    /// What the largest of all bodies may have.
+    pub(crate) fn largest_body_bytes(&self) -> usize {
+        self.body_bytes_max.max(self.long_body_bytes_max)
+    }
+
+    /// What one body may have, if its request says something of it.
+    pub(crate) fn body_bytes(&self, asked: Option<usize>) -> usize {
+        asked.map_or(self.body_bytes_max, |asked| {
+            asked.min(self.largest_body_bytes())
+        })
+    }
+
+    /// How much longer than any other exchange one may take whose body may be so long.
+    pub(crate) fn more_time(&self, body_bytes: usize) -> Duration {
+        let times = body_bytes.div_ceil(self.body_bytes_max).saturating_sub(1);
+        let times = u32::try_from(times).unwrap_or(u32::MAX);
+        self.total_timeout.saturating_mul(times).min(TIMEOUT_MAX)
+    }
+
     pub(crate) fn check(&self) -> Result<(), FetchError> {
         let timeouts = [self.connect_timeout, self.total_timeout, self.idle_timeout];
         let problem = if timeouts
@@ -58,8 +81,8 @@ impl FetchConfig {
             "per_host_max must be at least 1"
         } else if self.body_bytes_max == 0 {
             "body_bytes_max must be at least 1"
-        } else if self.bodies_in_flight_bytes_max < self.body_bytes_max {
-            "bodies_in_flight_bytes_max must be at least body_bytes_max"
+        } else if self.bodies_in_flight_bytes_max < self.largest_body_bytes() {
+            "bodies_in_flight_bytes_max must be at least body_bytes_max and long_body_bytes_max"
         } else if u32::try_from(self.bodies_in_flight_bytes_max / 1024).is_err() {
             "bodies_in_flight_bytes_max must be below 4 TiB"
         } else {
@@ -99,8 +122,29 @@ mod tests {
                 bodies_in_flight_bytes_max: 1024,
                 ..FetchConfig::default()
             },
+            FetchConfig {
+                bodies_in_flight_bytes_max: 32 * 1024 * 1024,
+                ..FetchConfig::default()
+            },
         ] {
             assert!(wrong.check().is_err());
+        }
+    }
+
+    #[test]
+    fn a_request_may_have_a_longer_body_within_bounds_and_longer_time_for_it() {
+        const MIB: usize = 1024 * 1024;
+        let config = FetchConfig::default();
+        for (asked, bytes, more_s) in [
+            (None, 16 * MIB, 0),
+            (Some(MIB), MIB, 0),
+            (Some(16 * MIB), 16 * MIB, 0),
+            (Some(40 * MIB), 40 * MIB, 60),
+            (Some(96 * MIB), 96 * MIB, 150),
+            (Some(usize::MAX), 96 * MIB, 150),
+        ] {
+            assert_eq!(config.body_bytes(asked), bytes);
+            assert_eq!(config.more_time(bytes), Duration::from_secs(more_s));
         }
     }
 }

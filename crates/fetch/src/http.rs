@@ -90,7 +90,7 @@ impl Fetcher {
             hosts: Arc::new(HostSlots::new(config.per_host_max)),
             bodies: Arc::new(BodyBudget::new(
                 config.bodies_in_flight_bytes_max,
-                config.body_bytes_max,
+                config.largest_body_bytes(),
             )),
             config: Arc::new(config),
         })
@@ -127,6 +127,7 @@ impl Fetcher {
         let exchange = Exchange {
             url: SafeUrl::from(&request.url),
             config: &self.config,
+            body_bytes_max: self.config.body_bytes(request.body_bytes_max),
         };
         check_url(&request.url, &exchange.url)?;
         check_literal(&request.url, request.trust)?;
@@ -155,7 +156,7 @@ impl Fetcher {
         let wire_bytes = answer.content_length();
         let mut reservation = slot.reservation;
         let body = exchange
-            .body(&mut answer, &mut reservation, deadline)
+            .body(&mut answer, &mut reservation, exchange.deadline(deadline))
             .await?;
         let permit = reservation.settle(body.len());
         Ok(Response {
@@ -186,6 +187,7 @@ impl fmt::Debug for Fetcher {
 struct Exchange<'a> {
     url: SafeUrl,
     config: &'a FetchConfig,
+    body_bytes_max: usize,
 }
 
 impl Exchange<'_> {
@@ -215,21 +217,23 @@ impl Exchange<'_> {
         let declared_bytes = answer
             .content_length()
             .map(|length| usize::try_from(length).unwrap_or(usize::MAX));
-        if declared_bytes.is_some_and(|length| length > self.config.body_bytes_max) {
+        if declared_bytes.is_some_and(|length| length > self.body_bytes_max) {
             return Err(self.body_too_large());
         }
+        let most_bytes = declared_bytes.unwrap_or(self.body_bytes_max);
         let first_bytes = declared_bytes
             .unwrap_or(BODY_BYTES_FIRST)
             .min(reservation.bytes());
         let mut body: Vec<u8> = Vec::with_capacity(first_bytes);
         while let Some(piece) = self.piece(answer, deadline).await? {
             let length = body.len().saturating_add(piece.len());
-            if length > self.config.body_bytes_max {
+            if length > self.body_bytes_max {
                 return Err(self.body_too_large());
             }
             if length > reservation.bytes() {
                 let wait_start = Instant::now();
-                timeout(self.config.total_timeout, reservation.grow(declared_bytes))
+                let growth = reservation.grow(length, most_bytes);
+                timeout(self.config.total_timeout, growth)
                     .await
                     .map_err(|_elapsed| self.timed_out(TimeoutPhase::Memory))?
                     .map_err(closed)?;
@@ -270,6 +274,11 @@ impl Exchange<'_> {
             .map_err(|error| self.failed_in_body(&error))
     }
 
+    /// When the body has to be there, if an answer has to begin by then.
+    fn deadline(&self, begin: Instant) -> Instant {
+        begin + self.config.more_time(self.body_bytes_max)
+    }
+
     fn timed_out(&self, phase: TimeoutPhase) -> FetchError {
         let limit = match phase {
             TimeoutPhase::Connect => self.config.connect_timeout,
@@ -286,7 +295,7 @@ impl Exchange<'_> {
     fn body_too_large(&self) -> FetchError {
         FetchError::BodyTooLarge {
             url: self.url.clone(),
-            limit: self.config.body_bytes_max,
+            limit: self.body_bytes_max,
         }
     }
 

@@ -37,6 +37,9 @@ pub struct Request {
     /// place of pairs of the same name, and stand nowhere else.
     pub secret_query: Vec<(String, Secret)>,
     pub body: Option<Bytes>,
+    /// How long the answer's body may be, where that is not the usual; see
+    /// [`crate::FetchConfig::long_body_bytes_max`].
+    pub body_bytes_max: Option<usize>,
     pub trust: HostTrust,
 }
 
@@ -50,6 +53,7 @@ impl Request {
             secret_headers: Vec::new(),
             secret_query: Vec::new(),
             body: None,
+            body_bytes_max: None,
             trust,
         }
     }
@@ -66,6 +70,7 @@ impl fmt::Debug for Request {
             .field("secret_headers", &self.secret_headers)
             .field("secret_query", &self.secret_query)
             .field("body_bytes", &self.body.as_ref().map(Bytes::len))
+            .field("body_bytes_max", &self.body_bytes_max)
             .field("trust", &self.trust)
             .finish()
     }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use kittiwake_fetch::{FetchConfig, Fetcher};
+use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Request};
+use tokio::io::AsyncWriteExt;
 use tokio::task::JoinSet;
 
-use crate::server::{Server, config, get};
+use crate::server::{Server, config, get, read_request};
 
 const KIB: usize = 1024;
 /// Larger than a slot of the budget, so that each of these bodies has to grow.
@@ -26,6 +27,7 @@ fn body_answer(bytes: usize, chunked: bool) -> Vec<u8> {
 fn tight_config() -> FetchConfig {
     FetchConfig {
         body_bytes_max: 1024 * KIB,
+        long_body_bytes_max: 1024 * KIB,
         // Six slots of 256 KiB fit at most, and one large body at a time.
         bodies_in_flight_bytes_max: 1536 * KIB,
         per_host_max: FETCHES,
@@ -95,6 +97,67 @@ async fn a_body_of_exactly_the_cap_is_taken_and_one_byte_more_is_not() {
             let answer = get(&fetcher, server.url("/")).await;
             assert_eq!(answer.is_ok(), fits, "{bytes} {chunked}: {answer:?}");
         }
+    }
+}
+
+/// A request may say that its answer may be longer, or has to be shorter, than others.
+#[tokio::test]
+async fn a_request_has_a_cap_of_its_own_within_that_of_all() {
+    let fetcher = Fetcher::new(config()).unwrap();
+    for (asked, bytes, fits) in [
+        (Some(1536 * KIB), 1536 * KIB, true),
+        (Some(1536 * KIB), 1536 * KIB + 1, false),
+        (Some(KIB), KIB, true),
+        (Some(KIB), KIB + 1, false),
+        // The most that anybody may have.
+        (Some(usize::MAX), 2048 * KIB, true),
+        (Some(usize::MAX), 2048 * KIB + 1, false),
+        (None, 1536 * KIB, false),
+    ] {
+        for chunked in [false, true] {
+            let server = Server::answering(body_answer(bytes, chunked), false).await;
+            let request = Request {
+                body_bytes_max: asked,
+                ..Request::get(server.url("/"), HostTrust::Named)
+            };
+            let answer = fetcher.fetch(request).await;
+            assert_eq!(
+                answer.is_ok(),
+                fits,
+                "{asked:?} {bytes} {chunked}: {answer:?}"
+            );
+        }
+    }
+    assert_eq!(fetcher.bodies_in_flight_bytes(), 0);
+}
+
+/// Whoever may send twice as much may take twice as long; everybody else may not.
+#[tokio::test]
+async fn a_longer_body_has_longer_to_arrive() {
+    let server = Server::start(|mut stream| async move {
+        read_request(&mut stream).await;
+        let head = "HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        for _piece in 0..12 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            if stream.write_all(b"x").await.is_err() {
+                return;
+            }
+        }
+    })
+    .await;
+    let fetcher = Fetcher::new(FetchConfig {
+        total_timeout: Duration::from_millis(900),
+        ..config()
+    })
+    .unwrap();
+    for (asked, fits) in [(None, false), (Some(2048 * KIB), true)] {
+        let request = Request {
+            body_bytes_max: asked,
+            ..Request::get(server.url("/"), HostTrust::Named)
+        };
+        let answer = fetcher.fetch(request).await;
+        assert_eq!(answer.is_ok(), fits, "{answer:?}");
     }
 }
 

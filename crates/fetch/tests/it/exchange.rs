@@ -85,6 +85,7 @@ async fn a_request_arrives_as_it_was_built() {
         secret_headers: Vec::new(),
         secret_query: Vec::new(),
         body: Some(Bytes::from_static(b"{\"a\":1}")),
+        body_bytes_max: None,
         trust: HostTrust::Named,
     };
     fetcher().fetch(request).await.unwrap();

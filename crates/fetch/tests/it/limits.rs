@@ -58,7 +58,9 @@ async fn one_host_has_no_more_exchanges_at_once_than_allowed() {
     }
     for (load, server) in loads.iter().zip(&servers) {
         assert_eq!(load.most.load(Ordering::SeqCst), 3);
-        assert!(server.connections() <= 3, "{}", server.connections());
+        // Connections are used again. There may be more of them than exchanges at once: a new one is
+        // opened while the last one is still on its way back.
+        assert!(server.connections() < 12, "{}", server.connections());
     }
 }
 

@@ -130,6 +130,7 @@ pub(crate) fn config() -> FetchConfig {
         total_timeout: Duration::from_secs(5),
         idle_timeout: Duration::from_secs(2),
         body_bytes_max: 1024 * 1024,
+        long_body_bytes_max: 2 * 1024 * 1024,
         bodies_in_flight_bytes_max: 4 * 1024 * 1024,
         ..FetchConfig::default()
     }
