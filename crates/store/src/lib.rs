@@ -92,6 +92,9 @@ pub trait Store: std::fmt::Debug + Send + Sync {
         keys: Vec<Key>,
     ) -> StoreFuture<'_, Vec<BTreeMap<Name, WorldTime>>>;
 
+    /// What is known of the objects of a type that has no table of its own, of so many at the most.
+    fn facts(&self, network: Name, kind: Name, limit: usize) -> StoreFuture<'_, Vec<Facts>>;
+
     /// How the crawl stands.
     fn detail(&self) -> StoreFuture<'_, Detail>;
 
@@ -141,6 +144,39 @@ pub struct TaskRecord {
     pub cursors: Vec<Cursor>,
     /// The subject, or the author of the post that it is, asks not to be collected.
     pub opted_out: bool,
+    /// How long its lists are, as far as it was told.
+    pub counts: Counts,
+}
+
+/// How long the lists of a user are, as the network told it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    pub statuses: Option<i64>,
+    pub following: Option<i64>,
+    pub followers: Option<i64>,
+}
+
+impl Counts {
+    /// The count in a column of the users.
+    pub fn get(&self, column: &str) -> Option<i64> {
+        match column {
+            "statuses_count" => self.statuses,
+            "following_count" => self.following,
+            "followers_count" => self.followers,
+            _ => None,
+        }
+    }
+}
+
+/// What is known of one object that has no table of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// Its canonical id.
+    pub id: String,
+    /// Its fields, as a text of JSON.
+    pub fields: String,
+    /// When it was last seen.
+    pub observed: WorldTime,
 }
 
 /// What is in a store, counted.

@@ -11,6 +11,7 @@
 )]
 
 mod build;
+mod claims;
 mod conversations;
 mod crawl;
 mod depth;
@@ -22,6 +23,7 @@ mod reach;
 mod standing;
 mod sweeps;
 
+pub use claims::*;
 pub use conversations::*;
 pub use crawl::*;
 pub use depth::*;
@@ -75,6 +77,11 @@ macro_rules! store_suite {
             an_id_that_is_told_twice_is_kept_once,
             what_is_only_named_is_pending_until_described,
             an_answer_under_another_type_merges_nobody,
+            an_alias_never_makes_one_of_two_canonical_ids,
+            an_address_joins_those_who_have_no_canonical_id,
+            a_hosts_own_id_joins_only_what_it_alone_has_named,
+            an_answer_about_somebody_else_is_somebody_else,
+            claims_in_any_order_end_equal,
             keys_are_merged_in_every_direction,
             merged_rows_equal_rows_that_were_one_from_the_start,
             a_merged_key_is_followed,
@@ -97,11 +104,15 @@ macro_rules! store_suite {
             a_post_is_filed_when_its_author_is_within_reach,
             a_post_that_was_named_itself_takes_the_lesser_depth,
             a_post_with_nothing_to_ask_for_is_not_filed,
+            a_post_that_answers_what_is_only_named_is_filed_to_name_it,
             users_are_left_out_when_there_is_nothing_to_ask_for,
             an_authors_posts_are_filed_in_bounded_steps,
             a_post_that_moves_among_its_authors_posts_is_not_passed_over,
             people_come_in_by_what_they_do_with_posts,
             reposts_of_reposts_are_filed_so_many_steps,
+            answers_are_filed_so_many_steps_down_the_tree,
+            posts_come_in_by_the_list_that_names_them,
+            what_a_list_tells_gives_way_to_what_describes_a_post,
             who_opted_out_is_known_with_the_task,
             a_reply_has_a_row_among_the_comments,
             an_answer_may_stand_before_what_it_answers,

@@ -1,5 +1,6 @@
 //! Who is brought in by what they do with posts, one step further away than the post they do it
-//! to: commenters, reposters, likers; and the authors of what is linked to a tag or a search.
+//! to: commenters, reposters, likers; and the authors of what is linked to a tag or a search, and
+//! that itself.
 //!
 //! Each of these is a relation between two people (or a thing and a person) that goes through
 //! stored rows. Like a follow relation it is looked at when one of its rows is written, and when
@@ -7,6 +8,7 @@
 
 use super::conversations::REPEATED;
 use super::relax::{HandOn, HandOnList, Place};
+use super::steps::Along;
 use super::work::Work;
 use crate::StoreError;
 use crate::cell::cells;
@@ -20,6 +22,11 @@ pub(super) fn is_writing(table: Table) -> bool {
     matches!(table, Table::Statuses | Table::Comments)
 }
 
+/// What is neither a person nor written by one.
+pub(super) const fn is_thing(table: Table) -> bool {
+    matches!(table, Table::Tags | Table::Objects)
+}
+
 impl Work<'_> {
     /// A link was written: whoever is behind it may be within reach now.
     pub(super) fn link_shows(&mut self, kind: &str, from: i64, to: i64) -> Result<(), StoreError> {
@@ -27,7 +34,7 @@ impl Work<'_> {
         if !extent.looks_at_links() {
             return Ok(());
         }
-        let has_steps = extent.repost_steps_max > 0;
+        let has_steps = extent.steps_max(Along::Reposts) > 0;
         let table = self.table_of(to)?;
         let role = match table {
             Table::Statuses if kind == REPOST => Some(Role::Reposters),
@@ -39,7 +46,10 @@ impl Work<'_> {
             && self.memory.extent.brings(role)
             && let Some(person) = self.person_behind(from)?
         {
-            self.bring(to, person)?;
+            self.bring(to, person, 1)?;
+        }
+        if is_thing(table) && self.brings_post(from)? {
+            self.bring(to, from, 0)?;
         }
         if has_steps && table == Table::Statuses && kind == REPOST {
             self.queue(from, HandOnList::Post, Place::default());
@@ -62,7 +72,7 @@ impl Work<'_> {
         };
         for source in sources.into_iter().flatten() {
             if is_writing(self.table_of(source)?) {
-                self.bring(source, author)?;
+                self.bring(source, author, 1)?;
             }
         }
         Ok(())
@@ -76,13 +86,20 @@ impl Work<'_> {
         self.author_of(key)
     }
 
-    /// Brings a person in, one step from `source`.
-    fn bring(&mut self, source: i64, person: i64) -> Result<(), StoreError> {
+    /// Whether it is a post that comes in by being linked to a tag or a search.
+    fn brings_post(&mut self, key: i64) -> Result<bool, StoreError> {
+        Ok(self.memory.extent.brings(Role::Posts) && self.table_of(key)? == Table::Statuses)
+    }
+
+    /// Brings a person or a post in, so many steps from `source`.
+    fn bring(&mut self, source: i64, whom: i64, steps: u32) -> Result<(), StoreError> {
         let Some(depth) = self.reach_of(source)? else {
             return Ok(());
         };
         match self.rules {
-            Some(rules) if depth <= rules.depth_max => self.lower(person, depth.saturating_add(1)),
+            Some(rules) if depth <= rules.depth_max => {
+                self.lower(whom, depth.saturating_add(steps))
+            }
             Some(_) => Ok(()),
             None => {
                 // Without rules nothing can be decided now; the source is looked at again later.
@@ -101,10 +118,11 @@ impl Work<'_> {
         let is_post = self.table_of(key)? == Table::Statuses;
         let extent = &self.memory.extent;
         let has_reposts =
-            (is_near && extent.brings(Role::Reposters)) || extent.repost_steps_max > 0;
+            (is_near && extent.brings(Role::Reposters)) || extent.steps_max(Along::Reposts) > 0;
         let has_comments = is_near && extent.brings(Role::Commenters);
+        let has_replies = is_post && extent.steps_max(Along::Replies) > 0;
         let wanted = [
-            (HandOnList::Comments, has_comments),
+            (HandOnList::Comments, has_comments || has_replies),
             (HandOnList::Conversation, has_comments),
             (
                 HandOnList::Likes,
@@ -135,11 +153,20 @@ impl Work<'_> {
         next: &HandOn,
         rules: &Expansion,
     ) -> Result<(), StoreError> {
-        let Some(depth) = self.depth_to_hand_on(next.key, rules)? else {
+        let is_direct = next.list == HandOnList::Comments;
+        let mut depth = None;
+        if self.memory.extent.brings(Role::Commenters) {
+            depth = self.depth_to_hand_on(next.key, rules)?;
+        }
+        let mut distance = None;
+        if is_direct {
+            distance = self.distance_to_hand_on(Along::Replies, next.key, rules)?;
+        }
+        if depth.is_none() && distance.is_none() {
             self.count_steps(0);
             return Ok(());
-        };
-        let sql = if next.list == HandOnList::Comments {
+        }
+        let sql = if is_direct {
             "SELECT key, author FROM comments WHERE parent = ?1 AND key > ?2
              ORDER BY key LIMIT ?3"
         } else {
@@ -158,8 +185,13 @@ impl Work<'_> {
         {
             self.queue_first(next.key, next.list, Place::of(*last));
         }
-        for author in comments.into_iter().filter_map(|(_, author)| author) {
-            self.lower(author, depth)?;
+        for (comment, author) in comments {
+            if let (Some(author), Some(depth)) = (author, depth) {
+                self.lower(author, depth)?;
+            }
+            if let Some(distance) = distance {
+                self.file_step(Along::Replies, comment, distance, rules)?;
+            }
         }
         Ok(())
     }
@@ -183,7 +215,7 @@ impl Work<'_> {
         }
         let mut distance = None;
         if is_reposts {
-            distance = self.distance_to_hand_on(key, rules)?;
+            distance = self.distance_to_hand_on(Along::Reposts, key, rules)?;
         }
         if depth.is_none() && distance.is_none() {
             self.count_steps(0);
@@ -196,7 +228,7 @@ impl Work<'_> {
                 self.lower(person, depth)?;
             }
             if let Some(distance) = distance {
-                self.file_repost(from, distance, rules)?;
+                self.file_step(Along::Reposts, from, distance, rules)?;
             }
         }
         Ok(())
@@ -226,8 +258,9 @@ impl Work<'_> {
         next: &HandOn,
         rules: &Expansion,
     ) -> Result<(), StoreError> {
-        let is_wanted = self.memory.extent.brings(Role::Authors)
-            && matches!(self.table_of(next.key)?, Table::Tags | Table::Objects);
+        let brings_authors = self.memory.extent.brings(Role::Authors);
+        let brings_any = brings_authors || self.memory.extent.brings(Role::Posts);
+        let is_wanted = brings_any && is_thing(self.table_of(next.key)?);
         let depth = self.depth_to_hand_on(next.key, rules)?;
         let Some(depth) = depth.filter(|_| is_wanted) else {
             self.count_steps(0);
@@ -239,8 +272,11 @@ impl Work<'_> {
             next,
         )?;
         for (_, from) in links {
-            if let Some(person) = self.person_behind(from)? {
+            if brings_authors && let Some(person) = self.person_behind(from)? {
                 self.lower(person, depth)?;
+            }
+            if self.brings_post(from)? {
+                self.lower(from, depth - 1)?;
             }
         }
         Ok(())

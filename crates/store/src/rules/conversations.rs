@@ -2,8 +2,8 @@
 //!
 //! The row follows from the post alone, and its root from the posts above it: the first post of
 //! the conversation, known when all of them are stored and the topmost answers nobody. (A post
-//! without an author was not described yet: whether it answers somebody is not known.) A root is
-//! handed down to the answers when it becomes known. When a post turns out to answer another than
+//! without an author, or of which only a list has told, was not described yet: whether it answers
+//! somebody is not known.) A root is handed down to the answers when it becomes known. When a post turns out to answer another than
 //! before, the roots of everything below it are taken back first and found again only when no
 //! doubt is left: so a circle of answers, in which nobody is first, ends without a root.
 //!
@@ -14,9 +14,17 @@ use super::work::Work;
 use super::written::Bearings;
 use crate::StoreError;
 use crate::cell::cells;
+use crate::error::unreadable;
+use crate::record;
 
 /// What the column `observed` of a row holds that only repeats what its post says.
 pub(super) const REPEATED: &str = "{}";
+
+/// Whether a row holds nothing but what a list has told.
+fn is_named(key: i64, observed: &str) -> Result<bool, StoreError> {
+    let newest = record::newest_stamp(observed).map_err(|error| unreadable(key, &error))?;
+    Ok(newest.is_named())
+}
 
 /// An answer as its row in `comments` shows it.
 struct Answer {
@@ -118,7 +126,7 @@ impl Work<'_> {
 
     fn stored_bearings(&self, key: i64) -> Result<Option<Bearings>, StoreError> {
         let bearings = self.database.first(
-            "SELECT author, reply_to, created_us FROM statuses WHERE key = ?1",
+            "SELECT author, reply_to, created_us, observed FROM statuses WHERE key = ?1",
             cells![key],
             |row| {
                 Ok(Bearings {
@@ -126,6 +134,7 @@ impl Work<'_> {
                     parent: row.get(1)?,
                     status: None,
                     created_us: row.get(2)?,
+                    is_named: is_named(key, &row.text(3)?)?,
                 })
             },
         )?;
@@ -163,10 +172,14 @@ impl Work<'_> {
         let root: Option<Option<i64>> = self.database.first(
             "SELECT CASE WHEN reply_to IS NOT NULL
                           THEN (SELECT root FROM comments WHERE key = ?1 AND observed = ?2)
-                        WHEN author IS NOT NULL THEN key END
+                        WHEN author IS NOT NULL THEN key END, observed
                  FROM statuses WHERE key = ?1",
             cells![post, REPEATED],
-            |row| row.get(0),
+            |row| {
+                let root: Option<i64> = row.get(0)?;
+                let is_doubtful = root == Some(post) && is_named(post, &row.text(1)?)?;
+                Ok(root.filter(|_| !is_doubtful))
+            },
         )?;
         Ok(root.flatten())
     }
@@ -270,17 +283,19 @@ impl Work<'_> {
         let limit = self.page_limit();
         let posts: Vec<(i64, Bearings, bool)> = self.database.all(
             "SELECT key, author, reply_to, created_us,
-                        EXISTS (SELECT 1 FROM comments WHERE comments.key = statuses.key)
+                        EXISTS (SELECT 1 FROM comments WHERE comments.key = statuses.key), observed
                  FROM statuses WHERE key > ?1 ORDER BY key LIMIT ?2",
             cells![next.after.key, limit as i64],
             |row| {
+                let key = row.get(0)?;
                 let bearings = Bearings {
                     author: row.get(1)?,
                     parent: row.get(2)?,
                     status: None,
                     created_us: row.get(3)?,
+                    is_named: is_named(key, &row.text(5)?)?,
                 };
-                Ok((row.get(0)?, bearings, row.get(4)?))
+                Ok((key, bearings, row.get(4)?))
             },
         )?;
         self.count_steps(posts.len());

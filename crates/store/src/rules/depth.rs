@@ -6,7 +6,7 @@
 //! `relax`). The result is that of a breadth-first search over everything stored, whatever the
 //! order of arrival. Depths never rise: a relation that has vanished still counts.
 
-use super::brings::is_writing;
+use super::brings::{is_thing, is_writing};
 use super::relax::{HandOn, HandOnList, Place};
 use super::statements::Held;
 use super::work::Work;
@@ -192,13 +192,13 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         let extent = &self.memory.extent;
-        let is_thing = matches!(table, Table::Tags | Table::Objects);
+        let brings_linked = extent.brings(Role::Authors) || extent.brings(Role::Posts);
         let wanted = [
             (HandOnList::Following, rules.follow.following),
             (HandOnList::Followers, rules.follow.followers),
             (HandOnList::Posts, extent.looks_at_posts()),
             (HandOnList::Remarks, extent.looks_at_posts()),
-            (HandOnList::Linked, is_thing && extent.brings(Role::Authors)),
+            (HandOnList::Linked, is_thing(table) && brings_linked),
         ];
         for (list, is_wanted) in wanted {
             if is_wanted {

@@ -1,6 +1,7 @@
 //! What the rules of a crawl ask of every row that is written.
 
 use super::brings::is_writing;
+use super::steps::Along;
 use kittiwake_model::{Expansion, Name, Role, Table};
 use std::collections::HashMap;
 
@@ -10,8 +11,8 @@ use std::collections::HashMap;
 pub(super) struct Extent {
     files_posts: bool,
     roles: Vec<Role>,
-    /// The most steps along reposts that any robot takes.
-    pub repost_steps_max: u32,
+    /// The most steps that any robot takes along reposts, and along replies.
+    steps_max: [u32; 2],
     /// Types of which a robot leaves out those that have nothing to ask for.
     counted_kinds: Vec<Name>,
 }
@@ -33,11 +34,10 @@ impl Extent {
         Self {
             files_posts: robots.clone().any(|filing| is_post(&filing.kind)),
             roles: rules.brings.clone(),
-            repost_steps_max: robots
-                .clone()
-                .map(|filing| filing.repost_steps)
-                .max()
-                .unwrap_or_default(),
+            steps_max: Along::ALL.map(|along| {
+                let steps = robots.clone().map(|filing| along.steps_of(filing));
+                steps.max().unwrap_or_default()
+            }),
             counted_kinds: robots
                 .filter(|filing| filing.unless_zero.is_some())
                 .map(|filing| filing.kind.clone())
@@ -49,20 +49,35 @@ impl Extent {
         self.roles.contains(&role)
     }
 
+    /// The most steps that any robot takes.
+    pub(super) const fn steps_max(&self, along: Along) -> u32 {
+        match along {
+            Along::Reposts => self.steps_max[0],
+            Along::Replies => self.steps_max[1],
+        }
+    }
+
     /// Whether a link means anything to the crawl beside its own row.
     pub(super) fn looks_at_links(&self) -> bool {
-        self.repost_steps_max > 0 || self.roles.iter().any(|role| *role != Role::Commenters)
+        self.steps_max(Along::Reposts) > 0
+            || self.roles.iter().any(|role| *role != Role::Commenters)
     }
 
     /// Whether a post means anything to the crawl beside its own row.
     pub(super) fn looks_at_posts(&self) -> bool {
-        self.files_posts || self.roles.iter().any(|role| *role != Role::Authors)
+        self.files_posts || self.brings_by_posts()
     }
 
     /// Whether posts have to be gone through one by one when their author comes nearer, rather
     /// than only filed.
     pub(super) fn looks_behind_posts(&self) -> bool {
-        self.repost_steps_max > 0 || self.roles.iter().any(|role| *role != Role::Authors)
+        self.steps_max.iter().any(|steps| *steps > 0) || self.brings_by_posts()
+    }
+
+    /// Whether posts bring anybody in.
+    fn brings_by_posts(&self) -> bool {
+        let mut roles = self.roles.iter();
+        roles.any(|role| !matches!(role, Role::Authors | Role::Posts))
     }
 
     pub(super) fn counts_any(&self) -> bool {

@@ -1,14 +1,14 @@
 //! Filing: who gets a row in the frontier, for which robots.
 //!
-//! A subject is filed by its own depth, a post by its author's, and a post that repeats another
-//! also by what it repeats. Whether it is filed follows from what is stored alone.
+//! A subject is filed by its own depth, a post by its author's, and a post that repeats or answers
+//! another also by that. Whether it is filed follows from what is stored alone.
 
 use super::relax::{HandOn, HandOnList, Place};
 use super::statements::Held;
 use super::work::Work;
 use crate::StoreError;
 use crate::cell::cells;
-use kittiwake_model::{ColumnKind, Expansion, Filed, Key, RobotFiling, Table, WorldTime};
+use kittiwake_model::{ColumnKind, Expansion, Filed, Key, RobotFiling, WorldTime};
 use std::time::Instant;
 
 impl Work<'_> {
@@ -33,24 +33,11 @@ impl Work<'_> {
                 Some(is_near) => is_near,
                 None => *is_near.insert(self.is_within_reach(key, rules)?),
             };
-            if is_near || self.repeats_what_is_near(key, filing, rules)? {
+            if is_near || self.is_steps_away(key, filing, rules)? {
                 self.file_for(key, filing)?;
             }
         }
         Ok(())
-    }
-
-    fn repeats_what_is_near(
-        &mut self,
-        key: i64,
-        filing: &RobotFiling,
-        rules: &Expansion,
-    ) -> Result<bool, StoreError> {
-        if filing.repost_steps == 0 || self.table_of(key)? != Table::Statuses {
-            return Ok(false);
-        }
-        let distance = self.repost_distance(key, filing.repost_steps, rules)?;
-        Ok(distance.is_some())
     }
 
     /// [`Self::file`] for an object that has changed: at once if there are rules, later if not.
@@ -118,7 +105,16 @@ impl Work<'_> {
             table.name(),
             column.name
         );
-        self.database.exists(&*sql, cells![key])
+        let is_zero = self.database.exists(&*sql, cells![key])?;
+        Ok(is_zero && !(filing.names_parents && self.answers_what_is_only_named(key)?))
+    }
+
+    /// Whether a post answers one of which nothing is known but an id.
+    fn answers_what_is_only_named(&self, key: i64) -> Result<bool, StoreError> {
+        self.database.exists(
+            "SELECT 1 FROM statuses AS s JOIN pending AS p ON p.key = s.reply_to WHERE s.key = ?1",
+            cells![key],
+        )
     }
 
     /// Files one stretch of an author's posts, or has them looked behind one by one. They come in

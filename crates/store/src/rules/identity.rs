@@ -8,7 +8,8 @@ use super::work::{Fresh, Work};
 use crate::StoreError;
 use crate::cell::{Cell, Row, cells};
 use crate::hash::id_hash;
-use kittiwake_model::{Alias, Identity, Key, Reference};
+use kittiwake_model::{Alias, Identity, Key, Reference, Weight};
+use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
 /// How often the time of the last sight of an id that cannot move is brought up to date: its
@@ -42,6 +43,16 @@ impl<'a> Id<'a> {
         self.alias.is_empty()
     }
 
+    /// How much it says of who somebody is.
+    pub(super) fn weight(self) -> Weight {
+        match self {
+            id if id.movable => Weight::Hint,
+            id if id.is_canonical() => Weight::Canonical,
+            id if id.host.is_empty() => Weight::Everywhere,
+            _ => Weight::Host,
+        }
+    }
+
     fn says_the_same(self, other: Self) -> bool {
         (self.hash, self.text, self.host, self.alias)
             == (other.hash, other.text, other.host, other.alias)
@@ -60,8 +71,9 @@ pub(super) struct IdRow {
 
 /// What the store knows of an identity.
 struct LookedUp<'i> {
-    /// The keys that its stable ids belong to, beside the one it was asked for under.
-    found: Vec<i64>,
+    /// The keys that its stable ids belong to, and the one that it was asked for under, each with the
+    /// weight of what tells so; the weightiest first.
+    found: Vec<(i64, Weight)>,
     /// The ids that nobody has for certain.
     missing: Vec<Id<'i>>,
     /// Between these times a sight of it leaves the rows of its stable ids as they are.
@@ -156,7 +168,7 @@ impl<'a> Work<'a> {
     }
 
     /// The key of an object, made if nobody has met it before. Keys that turn out to be one
-    /// object are merged. `place` stands for the identity, `hashes` for its
+    /// object are merged, as far as [`Weight`] allows. `place` stands for the identity, `hashes` for its
     /// ids.
     pub(super) fn resolve(
         &mut self,
@@ -188,22 +200,24 @@ impl<'a> Work<'a> {
             from_us,
             until_us,
         } = self.look_up(identity, &ids, known_as)?;
-        let has_stable = ids.iter().any(|id| !id.movable);
+        let weight = ids.iter().map(|id| id.weight()).max();
+        let weight = weight.unwrap_or(Weight::Hint);
+        let has_stable = weight > Weight::Hint;
         let by_name_only = found.is_empty() && !has_stable;
         if by_name_only {
-            found.extend(self.newest_holder(identity, &ids)?);
+            let holder = self.newest_holder(identity, &ids)?;
+            found.extend(holder.map(|key| (key, Weight::Hint)));
         }
-        let is_new = found.is_empty();
-        let key = match found.as_slice() {
-            [] => self.new_key(identity),
-            [key] => *key,
-            [winner, losers @ ..] => {
-                let (winner, losers) = (*winner, losers.to_vec());
-                for loser in losers {
+        let joined = self.joined(found, weight)?;
+        let is_new = joined.is_empty();
+        let key = match joined.iter().copied().min() {
+            Some(winner) => {
+                for loser in joined.into_iter().filter(|key| *key != winner) {
                     self.merge_keys(loser, winner)?;
                 }
                 winner
             }
+            None => self.new_key(identity),
         };
         self.note_kind(key, identity);
         // A bare handle tells nothing new about who holds it.
@@ -225,6 +239,55 @@ impl<'a> Work<'a> {
         Ok(key)
     }
 
+    /// Those of the keys that are one object, by the rule of [`Weight`]: of an identity whose
+    /// weightiest id has this weight. None if the identity is nobody's who is known.
+    fn joined(
+        &mut self,
+        found: Vec<(i64, Weight)>,
+        weight: Weight,
+    ) -> Result<Vec<i64>, StoreError> {
+        let mut found = found.into_iter();
+        let Some((first, told)) = found.next() else {
+            return Ok(Vec::new());
+        };
+        // By far the most: all ids are those of one object, or the best of them says whose they are.
+        if told >= weight && found.len() == 0 {
+            return Ok(vec![first]);
+        }
+        let mut joined = Vec::new();
+        let mut weight = weight;
+        for (key, told) in std::iter::once((first, told)).chain(found) {
+            let its_own = self.weight_of(key)?;
+            let is_object = joined.is_empty() && told >= weight;
+            if is_object || its_own.min(weight) <= told {
+                weight = weight.max(its_own);
+                joined.push(key);
+            } else {
+                tracing::debug!(
+                    key,
+                    "an id is said to be of two objects; the claim is dropped"
+                );
+            }
+        }
+        Ok(joined)
+    }
+
+    /// The weight of the best id that an object has.
+    pub(super) fn weight_of(&self, key: i64) -> Result<Weight, StoreError> {
+        let best: Option<i64> = self.database.only(
+            "SELECT max(CASE WHEN canonical = 1 THEN 3 WHEN host = '' THEN 2 ELSE 1 END)
+             FROM ids WHERE key = ?1 AND movable = 0",
+            cells![key],
+            |row| row.get(0),
+        )?;
+        Ok(match best {
+            Some(3) => Weight::Canonical,
+            Some(2) => Weight::Everywhere,
+            Some(1) => Weight::Host,
+            _ => Weight::Hint,
+        })
+    }
+
     /// Posts are many and each is seldom met again; authors and tags are met all the time.
     fn is_worth_remembering(&self, identity: &Identity) -> bool {
         let kind = (identity.network.clone(), identity.kind.clone());
@@ -241,7 +304,8 @@ impl<'a> Work<'a> {
     ) -> Result<LookedUp<'i>, StoreError> {
         let at_us = self.at_us();
         let (mut from_us, mut until_us) = (at_us, at_us.saturating_add(STABLE_REFRESH_US));
-        let mut found: Vec<i64> = known_as.into_iter().collect();
+        let asked_for = known_as.map(|key| (key, Weight::Host));
+        let mut found: Vec<(i64, Weight)> = asked_for.into_iter().collect();
         let mut missing = Vec::new();
         for id in ids {
             let mut is_missing = true;
@@ -249,7 +313,7 @@ impl<'a> Work<'a> {
                 for row in self.id_rows(identity, *id)? {
                     if !row.movable {
                         is_missing = false;
-                        found.push(row.key);
+                        found.push((row.key, id.weight()));
                         let (first_us, due_us) = self.refresh_stable(row);
                         from_us = from_us.max(first_us);
                         until_us = until_us.min(due_us);
@@ -260,8 +324,9 @@ impl<'a> Work<'a> {
                 missing.push(*id);
             }
         }
-        found.sort_unstable();
-        found.dedup();
+        found.sort_unstable_by_key(|(key, weight)| (*key, Reverse(*weight)));
+        found.dedup_by_key(|(key, _)| *key);
+        found.sort_unstable_by_key(|(key, weight)| (Reverse(*weight), *key));
         Ok(LookedUp {
             found,
             missing,

@@ -64,8 +64,17 @@ impl Work<'_> {
         let places = self.id_places(object, alias)?;
         if !alias.movable {
             // An id that cannot move proves that whoever has it is one object.
+            let weight = Id::imported(object, alias).weight();
             for place in places.iter().filter(|place| !place.movable) {
-                let (winner, loser) = (key.min(place.key), key.max(place.key));
+                let other = self.memory.follow(place.key);
+                if other == key {
+                    continue;
+                }
+                if self.weight_of(other)?.min(self.weight_of(key)?) > weight {
+                    // Both have a better one: it goes on naming whom it named.
+                    return Ok(());
+                }
+                let (winner, loser) = (key.min(other), key.max(other));
                 self.merge_keys(loser, winner)?;
                 key = self.memory.follow(key);
             }
@@ -197,7 +206,7 @@ impl Work<'_> {
         self.memory.familiar.forget(key);
         self.write_groups(table, key, groups)?;
         // Somebody has seen it later than we have: it was there then.
-        if newest_us > last_present_us {
+        if newest_us > last_present_us && !self.stamp.is_hearsay() {
             self.write_standing(table, key, Standing::Present)?;
         }
         if let Some(deleted) = object.deleted.filter(|_| table == Table::Statuses) {

@@ -393,12 +393,18 @@ impl<'k> Book<'k> {
     /// earlier ones those of this process.
     fn known_to_the_server(&self, observed: &Observed) -> Result<u64, StoreError> {
         let holders = self.holders.borrow();
+        // A window that began with a call is known to who draws from it, and to the ledger.
+        let opened = self.opened(&observed.budget)?.map(|opened| opened.earliest);
+        let window = match observed.window {
+            LimitTime(0) => opened.unwrap_or(LimitTime(0)),
+            window => window,
+        };
         let mut units = 0_u64;
         self.database().each(
             "SELECT units, window_us, holder FROM grants WHERE budget = ?1 AND until_us > ?2",
             cells![&*observed.budget.0, observed.at.0],
             |row| {
-                let is_now = row.get::<i64>(1)? == observed.window.0;
+                let is_now = row.get::<i64>(1)? == window.0;
                 if is_now || holders.contains(&*row.text(2)?) {
                     units = units.saturating_add(unsigned(row.get(0)?));
                 }

@@ -37,9 +37,13 @@ impl<'a> Work<'a> {
         for ((object, mark), key) in objects.iter().zip(marks).zip(keys) {
             let digest = mark.digest.filter(|_| object.standing == Standing::Present);
             let key = self.memory.follow(*key);
-            if object.standing == Standing::Hearsay {
-                let own = self.stamp;
-                self.stamp = own.as_hearsay();
+            let told_by_others = match object.standing {
+                Standing::Hearsay => Some(self.stamp.as_hearsay()),
+                Standing::Named => Some(self.stamp.as_named()),
+                Standing::Present | Standing::Invalid(_) => None,
+            };
+            if let Some(stamp) = told_by_others {
+                let own = std::mem::replace(&mut self.stamp, stamp);
                 self.write_object(object, key, None, keys)?;
                 self.stamp = own;
             } else if !self.is_known(object.table, key, digest)? {
@@ -410,16 +414,17 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Whether the object has a row in its table.
+    /// Whether the object has a row in its table that tells more than what a list has told.
     pub(super) fn is_described(&self, table: Table, key: i64) -> Result<bool, StoreError> {
-        let sql = match table {
-            Table::Users => "SELECT 1 FROM users WHERE key = ?1",
-            Table::Statuses => "SELECT 1 FROM statuses WHERE key = ?1",
-            Table::Comments => "SELECT 1 FROM comments WHERE key = ?1",
-            Table::Tags => "SELECT 1 FROM tags WHERE key = ?1",
-            Table::Objects => "SELECT 1 FROM objects WHERE key = ?1",
-        };
-        self.database.exists(sql, cells![key])
+        let newest = self.newest_stamp(table, key)?;
+        Ok(newest.is_some_and(|newest| !newest.is_named()))
+    }
+
+    fn newest_stamp(&self, table: Table, key: i64) -> Result<Option<Stamp>, StoreError> {
+        let held = Held::SelectObserved(table);
+        self.database.first(held, cells![key], |row| {
+            record::newest_stamp(&row.text(0)?).map_err(|error| unreadable(key, &error))
+        })
     }
 
     /// When the object was last seen to be there; `i64::MIN` if never.
@@ -427,11 +432,7 @@ impl<'a> Work<'a> {
         let mut newest_us = self
             .restamp(key)
             .map_or(i64::MIN, |restamp| restamp.stamp.at_us);
-        let held = Held::SelectObserved(table);
-        let stamp = self.database.first(held, cells![key], |row| {
-            record::newest_stamp(&row.text(0)?).map_err(|error| unreadable(key, &error))
-        })?;
-        if let Some(stamp) = stamp {
+        if let Some(stamp) = self.newest_stamp(table, key)? {
             newest_us = newest_us.max(stamp.at_us);
         }
         let answered_us: Option<i64> = self.database.only(

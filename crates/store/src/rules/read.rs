@@ -4,7 +4,7 @@ use crate::cell::{Cell, Row, cells};
 use crate::database::Database;
 use crate::error::unreadable;
 use crate::observed;
-use crate::{Due, DueQuestion, StoreError, Summary, TaskRecord};
+use crate::{Counts, Due, DueQuestion, Facts, StoreError, Summary, TaskRecord};
 use kittiwake_model::{
     Alias, Control, ControlCommand, Cursor, CursorState, FrontierRow, Identity, Key, Name,
     RealTime, RunRecord, Table, WorldTime,
@@ -123,11 +123,24 @@ fn task(
         cells![subject.0],
         |row| row.get(0),
     )?;
-    let opted_out = database.exists(
-        "SELECT 1 FROM users WHERE opted_out = 1 AND key IN (
+    let (opted_out, counts) = database.only(
+        "SELECT max(CASE WHEN opted_out = 1 THEN 1 ELSE 0 END),
+                    max(CASE WHEN key = ?1 THEN statuses_count END),
+                    max(CASE WHEN key = ?1 THEN following_count END),
+                    max(CASE WHEN key = ?1 THEN followers_count END)
+             FROM users WHERE key IN (
                ?1, (SELECT author FROM statuses WHERE key = ?1),
                (SELECT author FROM comments WHERE key = ?1))",
         cells![subject.0],
+        |row| {
+            let opted_out: Option<i64> = row.get(0)?;
+            let counts = Counts {
+                statuses: row.get(1)?,
+                following: row.get(2)?,
+                followers: row.get(3)?,
+            };
+            Ok((opted_out == Some(1), counts))
+        },
     )?;
     Ok(Some(TaskRecord {
         row,
@@ -135,6 +148,7 @@ fn task(
         identity,
         cursors: cursors(database, subject)?,
         opted_out,
+        counts,
     }))
 }
 
@@ -160,6 +174,30 @@ pub(crate) fn described(
         described.push(groups.map(|(name, group)| (name, since(&group))).collect());
     }
     Ok(described)
+}
+
+/// Objects of one type that have no table of their own, by their canonical ids, so many at the most.
+pub(crate) fn facts(
+    database: &dyn Database,
+    network: &str,
+    kind: &str,
+    limit: usize,
+) -> Result<Vec<Facts>, StoreError> {
+    let sql = "SELECT i.id, o.extra, o.observed, o.key
+               FROM objects o JOIN ids i ON i.key = o.key AND i.canonical = 1
+               WHERE i.network = ?1 AND i.type = ?2 AND o.extra IS NOT NULL LIMIT ?3";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    database.all(sql, cells![network, kind, limit], |row| {
+        let observed: String = row.get(2)?;
+        let key: i64 = row.get(3)?;
+        let groups = observed::from_text(&observed).map_err(|error| unreadable(key, &error))?;
+        let newest = groups.values().map(|group| group.newest.at_us).max();
+        Ok(Facts {
+            id: row.get(0)?,
+            fields: row.get(1)?,
+            observed: WorldTime(newest.unwrap_or(i64::MIN)),
+        })
+    })
 }
 
 /// Everything by which an object is known; what was seen last comes first.

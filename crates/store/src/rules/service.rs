@@ -7,7 +7,7 @@ use crate::database::{Database, Reader};
 use crate::export::{ExportError, Exported, RowSink, Selection};
 use crate::suite::TextRows;
 use crate::{
-    Detail, Due, DueQuestion, Methods, Outlook, OutlookQuestion, StoreError, StoreErrorKind,
+    Detail, Due, DueQuestion, Facts, Methods, Outlook, OutlookQuestion, StoreError, StoreErrorKind,
     Summary, TaskRecord,
 };
 use kittiwake_model::{
@@ -221,6 +221,16 @@ impl Service {
             .await
     }
 
+    pub(crate) async fn facts(
+        &self,
+        network: Name,
+        kind: Name,
+        limit: usize,
+    ) -> Result<Vec<Facts>, StoreError> {
+        self.ask(move |database| read::facts(database, &network, &kind, limit))
+            .await
+    }
+
     pub(crate) async fn detail(&self) -> Result<Detail, StoreError> {
         self.ask(detail::detail).await
     }
@@ -361,6 +371,15 @@ macro_rules! serve {
                 Vec<std::collections::BTreeMap<kittiwake_model::Name, kittiwake_model::WorldTime>>,
             > {
                 Box::pin(self.service.described(table, keys))
+            }
+
+            fn facts(
+                &self,
+                network: kittiwake_model::Name,
+                kind: kittiwake_model::Name,
+                limit: usize,
+            ) -> $crate::StoreFuture<'_, Vec<$crate::Facts>> {
+                Box::pin(self.service.facts(network, kind, limit))
             }
 
             fn detail(&self) -> $crate::StoreFuture<'_, $crate::Detail> {

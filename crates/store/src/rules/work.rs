@@ -189,8 +189,9 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// The time of the present commit, whoever told what it brings.
     pub(super) fn at_us(&self) -> i64 {
-        self.stamp.at_us
+        self.stamp.real_us()
     }
 
     /// Runs a statement; gives the number of rows that it changed.

@@ -2,6 +2,7 @@
 
 use super::brings::is_writing;
 use super::relax::{HandOnList, Place};
+use super::steps::Along;
 use super::work::Work;
 use crate::StoreError;
 use crate::cell::Cell;
@@ -17,6 +18,8 @@ pub(super) struct Bearings {
     /// The post under which a comment stands, where the network says so itself.
     pub status: Option<i64>,
     pub created_us: Option<i64>,
+    /// Only a list has told of it, and described nothing.
+    pub is_named: bool,
 }
 
 impl Bearings {
@@ -40,17 +43,18 @@ impl Bearings {
                 _ => {}
             }
         }
+        bearings.is_named = groups.values().all(|group| group.newest.is_named());
         bearings
     }
 
     /// Whether a post is known to begin a conversation.
     pub(super) fn is_first(self) -> bool {
-        self.parent.is_none() && self.author.is_some()
+        self.parent.is_none() && self.author.is_some() && !self.is_named
     }
 }
 
 impl Bearings {
-    /// The same, read from a row's cells.
+    /// The same, read from the cells of a row that describes its object.
     pub(super) fn in_cells(table: Table, cells: &[Cell<'_>]) -> Self {
         let parent = match table {
             Table::Statuses => "reply_to",
@@ -76,6 +80,7 @@ impl Bearings {
                 None
             },
             created_us: number("created_us"),
+            is_named: false,
         }
     }
 }
@@ -116,7 +121,10 @@ impl Work<'_> {
             let is_elsewhere = before.is_none_or(|before| {
                 (before.author, before.created_us) != (after.author, after.created_us)
             });
-            if is_elsewhere && after.author.is_some() {
+            let answers_another = self.memory.extent.steps_max(Along::Replies) > 0
+                && after.parent.is_some()
+                && before.is_none_or(|before| before.parent != after.parent);
+            if (is_elsewhere && after.author.is_some()) || answers_another {
                 return self.post_found(key, is_unmet);
             }
         }
@@ -130,7 +138,7 @@ impl Work<'_> {
     }
 
     /// Something whose author has become known, or that has another place among all that the
-    /// author wrote.
+    /// author wrote, or answers another than before.
     fn post_found(&mut self, key: i64, is_unmet: bool) -> Result<(), StoreError> {
         if let Some(rules) = self.rules
             && is_unmet

@@ -83,6 +83,14 @@ pub(super) trait With: Sized + Into<Identity> {
         add(self.into(), "id", id, "example.social", false)
     }
 
+    fn at_host(self, id: &str, host: &str) -> Identity {
+        add(self.into(), "id", id, host, false)
+    }
+
+    fn address(self, id: &str) -> Identity {
+        add(self.into(), "url", id, "", false)
+    }
+
     fn handle(self, id: &str) -> Identity {
         add(self.into(), "handle", id, "", true)
     }
@@ -183,8 +191,10 @@ pub(super) fn robot(name: &str, kind: &str) -> RobotFiling {
         lane: format!("example.social/{name}").into(),
         kind: kind.into(),
         unless_zero: None,
+        names_parents: false,
         begins_visited: false,
         repost_steps: 0,
+        reply_steps: 0,
     }
 }
 

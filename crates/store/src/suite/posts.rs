@@ -1,12 +1,13 @@
 //! Posts: filed by their author's depth, and what they bring in.
 
 use super::build::{
-    at, card, commit, drain, follows, frontier, group, id_of, link, named_value, number, object,
-    of_kind, post, robot, rules, seed, select, text, user,
+    at, card, cell, commit, drain, follows, frontier, group, id_of, link, named_value, number,
+    object, of_kind, post, robot, rules, seed, select, tell, text, unnamed, user,
 };
 use super::{Inspect, Make};
 use kittiwake_model::{
-    Commit, Expansion, FrontierRow, Identity, Object, RobotFiling, Role, Table, Value, WorldTime,
+    Commit, Expansion, FrontierRow, Identity, Key, Object, OutcomeCode, RobotFiling, Role,
+    Standing, Table, Value, WorldTime,
 };
 use std::sync::Arc;
 
@@ -93,6 +94,46 @@ pub async fn a_post_is_filed_when_its_author_is_within_reach(make: Make<'_>) {
     let record = store.tasks(tasks).await.unwrap().remove(0).unwrap();
     assert_eq!(record.depth, Some(1));
     assert_eq!(number(&*store, "SELECT count(*) FROM subjects").await, 3);
+}
+
+pub async fn a_post_that_answers_what_is_only_named_is_filed_to_name_it(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let naming = RobotFiling {
+        names_parents: true,
+        ..threads()
+    };
+    let naming = RobotFiling {
+        robot: "naming".into(),
+        ..naming
+    };
+    let rules = post_rules(0, vec![threads(), naming]);
+    let alice = user("alice");
+    let answer = |id: &str, parent: &Identity| {
+        let mut object = counted(id, 0);
+        let fields = [
+            ("author", named_value(&alice)),
+            ("reply_to", named_value(parent)),
+        ];
+        object.groups.push(group("content", &fields));
+        object
+    };
+    let only_named = super::build::With::local(unnamed("status"), "9");
+    let told = Commit {
+        objects: vec![
+            counted("described", 0),
+            answer("a", &only_named),
+            answer("b", &status("described")),
+            counted("c", 0),
+        ],
+        discoveries: vec![seed(&alice, 0)],
+        expansion: Some(rules.clone()),
+        ..at(1)
+    };
+    commit(&*store, told).await;
+    drain(&*store, 2, &rules).await;
+    assert_eq!(filed(&*store, "naming").await, ["a"]);
+    assert!(filed(&*store, "threads").await.is_empty());
 }
 
 pub async fn a_post_that_was_named_itself_takes_the_lesser_depth(make: Make<'_>) {
@@ -381,6 +422,148 @@ pub async fn reposts_of_reposts_are_filed_so_many_steps(make: Make<'_>) {
         assert_eq!(filed(&*store, "reposts").await, expected);
     }
     assert_eq!(filed(&*store, "threads").await, ["s0", "s2"]);
+}
+
+/// A post of which a list tells nothing but whose it is, or what it answers.
+fn listed(id: &str, field: &str, other: &Identity) -> Object {
+    let content = group("content", &[(field, named_value(other))]);
+    Object {
+        standing: Standing::Named,
+        ..object(Table::Statuses, status(id), vec![content])
+    }
+}
+
+pub async fn answers_are_filed_so_many_steps_down_the_tree(make: Make<'_>) {
+    let threads = RobotFiling {
+        reply_steps: 2,
+        ..robot("threads", "status")
+    };
+    let rules = post_rules(0, vec![threads, robot("others", "status")]);
+    // What answers a post is known from the list under it, whoever wrote it.
+    let tree = [("b", "a"), ("c", "b"), ("d", "c"), ("e", "b"), ("f", "x")];
+    let listed = tree.map(|(id, to)| listed(id, "reply_to", &status(to)));
+    let told_first = post(status("a"), &user("alice"), "a story");
+    for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [1, 3, 0, 4, 2]] {
+        let place = make();
+        let store = place.open().unwrap();
+        let told = |objects: Vec<Object>| Commit {
+            objects,
+            expansion: Some(rules.clone()),
+            ..at(1)
+        };
+        for number in order {
+            commit(&*store, told(vec![listed[number].clone()])).await;
+        }
+        let planted = Commit {
+            discoveries: vec![seed(&user("alice"), 0)],
+            ..told(vec![told_first.clone()])
+        };
+        commit(&*store, planted).await;
+        drain(&*store, 2, &rules).await;
+        assert_eq!(filed(&*store, "threads").await, ["a", "b", "c", "e"]);
+        assert_eq!(filed(&*store, "others").await, ["a"]);
+        // Whoever comes within reach on the way opens two steps more.
+        let near = Commit {
+            discoveries: vec![seed(&user("bob"), 0)],
+            ..told(vec![post(status("c"), &user("bob"), "an answer")])
+        };
+        commit(&*store, near).await;
+        drain(&*store, 3, &rules).await;
+        assert_eq!(filed(&*store, "threads").await, ["a", "b", "c", "d", "e"]);
+        assert_eq!(filed(&*store, "others").await, ["a", "c"]);
+    }
+}
+
+pub async fn posts_come_in_by_the_list_that_names_them(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let mut rules = (*post_rules(0, vec![robot("items", "status")])).clone();
+    rules.brings = vec![Role::Posts];
+    let rules = Arc::new(rules);
+    let (top, other) = (of_kind("list", "top"), of_kind("list", "other"));
+    let named = |id: &str| object(Table::Statuses, status(id), Vec::new());
+    let told = Commit {
+        objects: vec![named("a"), named("b"), named("c")],
+        links: vec![
+            link("found", &status("a"), &top),
+            link("found", &status("b"), &other),
+            link("found", &user("alice"), &top),
+        ],
+        expansion: Some(rules.clone()),
+        ..at(1)
+    };
+    commit(&*store, told).await;
+    assert_eq!(filed(&*store, "items").await, Vec::<String>::new());
+    let planted = Commit {
+        discoveries: vec![seed(&top, 0)],
+        expansion: Some(rules.clone()),
+        ..at(2)
+    };
+    commit(&*store, planted).await;
+    // It is as near as the list; people are another matter.
+    assert_eq!(filed(&*store, "items").await, ["a"]);
+    assert_eq!(number(&*store, "SELECT max(depth) FROM subjects").await, 0);
+    assert_eq!(number(&*store, "SELECT count(*) FROM subjects").await, 2);
+    let again = Commit {
+        links: vec![link("found", &status("c"), &top)],
+        expansion: Some(rules),
+        ..at(3)
+    };
+    commit(&*store, again).await;
+    assert_eq!(filed(&*store, "items").await, ["a", "c"]);
+}
+
+pub async fn what_a_list_tells_gives_way_to_what_describes_a_post(make: Make<'_>) {
+    let alice = user("alice");
+    let rules = post_rules(0, vec![robot("items", "status")]);
+    let told = |at_us: i64, objects: Vec<Object>| Commit {
+        objects,
+        discoveries: vec![seed(&alice, 0)],
+        expansion: Some(rules.clone()),
+        ..at(at_us)
+    };
+    let said = [
+        told(50, vec![listed("a", "author", &alice)]),
+        told(20, vec![post(status("a"), &user("bob"), "says")]),
+        told(30, vec![listed("b", "reply_to", &status("a"))]),
+        told(40, vec![listed("c", "author", &alice)]),
+        told(40, vec![listed("d", "reply_to", &status("c"))]),
+    ];
+    for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3]] {
+        let place = make();
+        let store = place.open().unwrap();
+        for number in order {
+            commit(&*store, said[number].clone()).await;
+        }
+        drain(&*store, 60, &rules).await;
+        let author = format!(
+            "SELECT {} FROM statuses WHERE text = 'says'",
+            id_of("author")
+        );
+        assert_eq!(cell(&*store, &author).await.as_deref(), Some("bob"));
+        assert_eq!(number(&*store, "SELECT count(*) FROM versions").await, 0);
+        // Whether a post that was only named begins a conversation is not known.
+        let roots = format!(
+            "SELECT {}, {} FROM comments ORDER BY 1",
+            id_of("comments.key"),
+            id_of("comments.root")
+        );
+        let roots = select(&*store, &roots).await;
+        let expected = [("b", Some("a")), ("d", None)];
+        let expected =
+            expected.map(|(id, root)| vec![Some(id.to_owned()), root.map(str::to_owned)]);
+        assert_eq!(roots, expected);
+        // Times are those at which it was told.
+        let earliest = "SELECT min(first_seen_us) FROM ids";
+        assert_eq!(number(&*store, earliest).await, 20);
+        assert!(number(&*store, "SELECT min(due_us) FROM frontier").await >= 20);
+        // It was never there, as far as anybody knows.
+        let rows = select(&*store, "SELECT key FROM ids WHERE id = 'c'").await;
+        let subject = Key(rows[0][0].as_ref().unwrap().parse().unwrap());
+        tell(&*store, 70, subject, OutcomeCode::NotFound).await;
+        let outcome = "SELECT outcome FROM outcomes";
+        assert_eq!(cell(&*store, outcome).await.as_deref(), Some("not found"));
+    }
 }
 
 pub async fn who_opted_out_is_known_with_the_task(make: Make<'_>) {

@@ -8,7 +8,7 @@ use super::build::{
 };
 use super::{Inspect, Make, Place};
 use kittiwake_model::{
-    Commit, Expansion, Follow, Identity, Link, Object, RobotFiling, Role, Table, Value,
+    Commit, Expansion, Follow, Identity, Link, Object, RobotFiling, Role, Standing, Table, Value,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -83,6 +83,8 @@ struct Writing {
     parent: Option<Thing>,
     status: Option<usize>,
     created_us: Option<i64>,
+    /// Only lists tell of it: whose it is, what it answers.
+    is_named: bool,
     /// Numbers of replies that were observed, each later than the one before.
     counts: Vec<i64>,
 }
@@ -118,7 +120,7 @@ impl World {
         let posts = 1 + random.below(10);
         for number in 0..posts {
             let post = world.random_post(number, posts, random);
-            world.posts.push((!random.chance(8)).then_some(post));
+            world.posts.push((!random.chance(10)).then_some(post));
         }
         for number in 0..random.below(5) {
             world.comments.push(Writing {
@@ -153,6 +155,7 @@ impl World {
     }
 
     fn random_post(&self, number: usize, posts: usize, random: &mut Seeded) -> Writing {
+        let is_named = random.chance(6);
         Writing {
             author: (!random.chance(8)).then(|| random.below(self.users)),
             // Any post, so that circles occur; mostly an earlier one.
@@ -161,8 +164,9 @@ impl World {
                 Thing::Post(random.below(end))
             }),
             status: None,
-            created_us: random.chance(2).then(|| random.below(3) as i64),
-            counts: (0..random.below(3))
+            is_named,
+            created_us: (random.chance(2) && !is_named).then(|| random.below(3) as i64),
+            counts: (0..if is_named { 0 } else { random.below(3) })
                 .map(|_| random.below(2) as i64)
                 .collect(),
         }
@@ -308,12 +312,23 @@ impl<'a> Oracle<'a> {
             let role = match (*kind, to) {
                 ("repost", Thing::Post(_)) => Role::Reposters,
                 ("like", Thing::Post(_)) => Role::Likers,
-                (_, Thing::Tag(_)) => Role::Authors,
+                (_, Thing::Tag(_)) => {
+                    self.bring_post(*from, *to);
+                    Role::Authors
+                }
                 _ => continue,
             };
             if self.rules.brings.contains(&role) {
                 self.step(*to, *from);
             }
+        }
+    }
+
+    /// A post is as near as the tag that it is linked to.
+    fn bring_post(&mut self, post: Thing, tag: Thing) {
+        let is_wanted = self.rules.brings.contains(&Role::Posts) && self.is_near(tag);
+        if let (Thing::Post(_), true, Some(depth)) = (post, is_wanted, self.reach(tag)) {
+            self.lower(post, depth);
         }
     }
 
@@ -351,6 +366,7 @@ impl<'a> Oracle<'a> {
             match writing.parent {
                 Some(parent) => here = parent,
                 // Without an author it was not described yet.
+                None if writing.is_named => return None,
                 None => return writing.author.map(|_| here),
             }
         }
@@ -376,6 +392,18 @@ impl<'a> Oracle<'a> {
         None
     }
 
+    /// The number of answers between a post and one that is near and above it.
+    fn reply_distance(&self, post: Thing) -> Option<u32> {
+        let mut here = post;
+        for distance in 0..=self.world.posts.len() {
+            if self.is_near(here) {
+                return Some(distance as u32);
+            }
+            here = self.world.writing(here)?.parent?;
+        }
+        None
+    }
+
     fn filed(&self) -> BTreeSet<String> {
         let mut filed = BTreeSet::new();
         for thing in self.world.all() {
@@ -389,11 +417,13 @@ impl<'a> Oracle<'a> {
                 {
                     continue;
                 }
-                let is_repost_of_near = matches!(thing, Thing::Post(_))
-                    && self
-                        .repost_distance(thing)
-                        .is_some_and(|distance| distance <= filing.repost_steps);
-                if self.is_near(thing) || is_repost_of_near {
+                let within = |distance: Option<u32>, steps: u32| {
+                    matches!(thing, Thing::Post(_)) && distance.is_some_and(|it| it <= steps)
+                };
+                if self.is_near(thing)
+                    || within(self.repost_distance(thing), filing.repost_steps)
+                    || within(self.reply_distance(thing), filing.reply_steps)
+                {
                     filed.insert(format!("{}: {}", self.world.id(thing), filing.robot));
                 }
             }
@@ -432,6 +462,7 @@ fn random_rules(random: &mut Seeded) -> (Arc<Expansion>, Kinds) {
         Role::Reposters,
         Role::Likers,
         Role::Authors,
+        Role::Posts,
     ];
     let mut brings: Vec<Role> = all_roles
         .into_iter()
@@ -441,7 +472,7 @@ fn random_rules(random: &mut Seeded) -> (Arc<Expansion>, Kinds) {
     if random.chance(3) {
         kinds = UNUSUAL;
         // What is linked to a thing of a type that nobody knows yet could be anything.
-        brings.retain(|role| *role != Role::Authors);
+        brings.retain(|role| !matches!(role, Role::Authors | Role::Posts));
     }
     let robots = vec![
         robot("profiles", kinds.user),
@@ -452,6 +483,7 @@ fn random_rules(random: &mut Seeded) -> (Arc<Expansion>, Kinds) {
         RobotFiling {
             begins_visited: true,
             repost_steps: random.below(4) as u32,
+            reply_steps: random.below(4) as u32,
             ..robot("looks", kinds.post)
         },
         robot("tags", "tag"),
@@ -485,6 +517,7 @@ impl World {
             news.push(News::Object(5, proof));
             if let Some(writing) = self.writing(thing) {
                 news.extend(self.news_of(thing, writing, random));
+                news.extend(self.news_of_lists(thing, writing, random));
             }
         }
         for (source, target) in &self.follows {
@@ -533,7 +566,7 @@ impl World {
         }
         let mut news = Vec::new();
         for (name, fields) in [("content", fields), ("card", author), ("times", times)] {
-            if !fields.is_empty() {
+            if !fields.is_empty() && !writing.is_named {
                 news.push((5, group(name, &fields)));
             }
         }
@@ -547,6 +580,27 @@ impl World {
                 News::Object(at_us, object(thing.table(), identity, vec![group]))
             })
             .collect()
+    }
+}
+
+impl World {
+    /// What lists tell of a post: whose it is, what it answers.
+    fn news_of_lists(&self, thing: Thing, writing: &Writing, random: &mut Seeded) -> Vec<News> {
+        let author = writing.author.map(|number| ("author", Thing::User(number)));
+        let parent = writing.parent.map(|parent| ("reply_to", parent));
+        let mut news = Vec::new();
+        for (field, other) in author.into_iter().chain(parent) {
+            if matches!(thing, Thing::Post(_)) && (writing.is_named || random.chance(3)) {
+                let value = named_value(&self.named(other, random));
+                let content = group("content", &[(field, value)]);
+                let named = Object {
+                    standing: Standing::Named,
+                    ..object(thing.table(), self.named(thing, random), vec![content])
+                };
+                news.push(News::Object(5 + random.below(10) as i64, named));
+            }
+        }
+        news
     }
 }
 
@@ -702,9 +756,11 @@ pub async fn rules_that_grow_reach_what_they_would_have_from_the_start(make: Mak
             Role::Authors,
             Role::Commenters,
             Role::Reposters,
+            Role::Posts,
         ];
         wider.robots.push(RobotFiling {
             repost_steps: 2,
+            reply_steps: 3,
             ..robot("more", kinds.post)
         });
         let wider = Arc::new(wider);

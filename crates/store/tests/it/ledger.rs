@@ -118,6 +118,7 @@ at_both! {
     each_part_counts_until_its_own_time,
     a_window_that_begins_with_a_call_ends_when_it_surely_has,
     a_late_call_leaves_the_next_window_in_doubt,
+    what_an_earlier_process_used_is_not_taken_for_that_of_others,
     the_servers_word_lowers_a_budget_and_raises_it_when_it_is_certain,
     a_block_is_durable_and_never_shortened,
     what_was_learnt_is_remembered,
@@ -322,6 +323,30 @@ async fn a_late_call_leaves_the_next_window_in_doubt(place: Location) {
         .remove(0);
     assert_eq!(next.units, 9);
     assert_eq!(next.opened.unwrap().earliest, LimitTime(1_500));
+}
+
+async fn what_an_earlier_process_used_is_not_taken_for_that_of_others(place: Location) {
+    let earlier = open(&place);
+    let grant = granted(&earlier, vec![first_call(500, 10, 4)])
+        .await
+        .remove(0);
+    close(&earlier, grant.id, 4, LimitTime(1_600)).await;
+    drop(earlier);
+    let ledger = open(&place);
+    // Asked before its first call, the server tells of the four, and of two that are not ours.
+    let observed = Observed {
+        budget: BudgetId("first".to_owned()),
+        at: LimitTime(700),
+        window: LimitTime(0),
+        used: 6,
+        unreflected: 0,
+        until: LimitTime(1_600),
+    };
+    ledger.observe(observed).await.unwrap();
+    let rest = granted(&ledger, vec![first_call(800, 10, 10)])
+        .await
+        .remove(0);
+    assert_eq!(rest.units, 10 - 4 - 2);
 }
 
 async fn the_servers_word_lowers_a_budget_and_raises_it_when_it_is_certain(place: Location) {

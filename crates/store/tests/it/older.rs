@@ -19,8 +19,10 @@ fn robot(name: &str, kind: &str) -> RobotFiling {
         lane: format!("example.social/{name}").into(),
         kind: kind.into(),
         unless_zero: None,
+        names_parents: false,
         begins_visited: false,
         repost_steps: 0,
+        reply_steps: 0,
     }
 }
 

@@ -176,6 +176,15 @@ impl Server {
         format!("postgres://{user}@{folder}:{port}/{database}?options=-csearch_path%3D{schema}")
     }
 
+    /// The URL for programs that take sockets as a parameter.
+    pub(crate) fn url_by_parameter(&self) -> String {
+        let folder = self.folder.to_string_lossy().replace('/', "%2F");
+        format!(
+            "postgres://{OWNER}@localhost:{}/postgres?host={folder}",
+            self.port
+        )
+    }
+
     /// The URL of a schema as others on the network see it: `host` is what they call the server.
     pub(crate) fn url_from_afar(&self, user: &str, host: &str, schema: &Schema) -> String {
         format!(
