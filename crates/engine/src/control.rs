@@ -213,7 +213,7 @@ impl Scheduler {
             return;
         }
         let dropped = self.lanes.take_out(|work| {
-            let is_lookup = work.call.purpose == Purpose::Resolve;
+            let is_lookup = work.call.purpose != Purpose::Visit;
             controls.is_stopped(&work.robot) || (is_lookup && controls.is_paused(&work.robot))
         });
         let parked = &mut self.parking;

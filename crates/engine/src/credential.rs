@@ -1,5 +1,6 @@
 //! A credential in use: where it may go, and what happens when it is refused.
 
+use crate::Clock;
 use crate::exchange::Shop;
 use crate::work::Work;
 use kittiwake_fetch::Request;
@@ -109,6 +110,35 @@ impl Credential {
     pub fn is_for(&self, url: &Url) -> bool {
         self.origins.contains(&url.origin())
     }
+
+    /// Adds it to a request, if the host may have it; `signed` is the address that a signature
+    /// covers. Gives what was sent, or why it cannot be had.
+    pub(crate) async fn attach(
+        &self,
+        request: &mut Request,
+        signed: &Url,
+        clock: &Clock,
+    ) -> Result<Option<Held>, String> {
+        if !self.is_for(&request.url) {
+            return Ok(None);
+        }
+        let held = self.keeper.held().await?;
+        let stamp = Stamp {
+            unix_s: clock.real().micros().div_euclid(1_000_000),
+            nonce: self.keeper.nonce(),
+        };
+        let method = match request.method {
+            kittiwake_fetch::Method::Get => "GET",
+            kittiwake_fetch::Method::Post => "POST",
+        };
+        let attached = self
+            .sending
+            .attach(&held.secrets, method, signed, &stamp)
+            .map_err(|missing| missing.to_string())?;
+        request.secret_headers = attached.headers;
+        request.secret_query = attached.query;
+        Ok(Some(held))
+    }
 }
 
 /// A credential's place in the crawl's list.
@@ -167,27 +197,12 @@ impl Shop {
         request: &mut Request,
         work: &Work,
     ) -> Result<Option<Held>, String> {
-        let credential = self.credential_of(work);
-        let Some(credential) = credential.filter(|it| it.is_for(&request.url)) else {
+        let Some(credential) = self.credential_of(work) else {
             return Ok(None);
         };
-        let held = credential.keeper.held().await?;
-        let stamp = Stamp {
-            unix_s: self.clock.real().micros().div_euclid(1_000_000),
-            nonce: credential.keeper.nonce(),
-        };
-        let method = match request.method {
-            kittiwake_fetch::Method::Get => "GET",
-            kittiwake_fetch::Method::Post => "POST",
-        };
-        let signed = work.call.plan.signed_url(&request.url);
-        let attached = credential
-            .sending
-            .attach(&held.secrets, method, &signed, &stamp)
-            .map_err(|missing| missing.to_string())?;
-        request.secret_headers = attached.headers;
-        request.secret_query = attached.query;
-        Ok(Some(held))
+        let url = request.url.clone();
+        let signed = work.call.plan.signed_url(&url);
+        credential.attach(request, &signed, &self.clock).await
     }
 
     /// The credential was sent and the answer does not complain of it.

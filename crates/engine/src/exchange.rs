@@ -8,11 +8,12 @@ use crate::settings::{CrawlSettings, Parts};
 use crate::settle::UNTOLD_WAIT_US;
 use crate::site::Sites;
 use crate::walk::Step;
-use crate::work::{Redirected, Work};
+use crate::whom::Inquiries;
+use crate::work::{Purpose, Redirected, Work};
 use crate::{Clock, CrashHook, EngineError};
 use kittiwake_fetch::{
-    FetchError, FetchErrorKind, Fetcher, HostTrust, Method, Request, Response, http_date_us,
-    retry_after,
+    BodyPermit, FetchError, FetchErrorKind, Fetcher, HostTrust, Method, Request, Response,
+    http_date_us, retry_after,
 };
 use kittiwake_frontier::{Policy, Shared};
 use kittiwake_model::outcome::Consequence;
@@ -20,8 +21,11 @@ use kittiwake_model::{
     BudgetId, Commit, CommitReport, Expansion, Key, LimitTime, Name, OutcomeCode, RealTime,
     WorldTime,
 };
-use kittiwake_network::{Answer, Bearing, LimitReport, Query, Reading};
+use kittiwake_network::{
+    Address, Answer, Bearing, Capabilities, LimitReport, Query, Reading, Teller, Whom,
+};
 use kittiwake_store::Store;
+use std::collections::HashMap;
 use std::sync::Mutex as PlainMutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -90,6 +94,7 @@ pub(crate) struct Shop {
     pub expansion: Arc<Expansion>,
     pub shared: Mutex<Shared>,
     pub wire: Wire,
+    pub inquiries: Inquiries,
     /// One for each credential.
     pub standings: Vec<Standing>,
 }
@@ -114,14 +119,18 @@ pub(crate) enum Ending {
     Finished {
         due: Vec<(Key, WorldTime)>,
     },
-    /// The subject now has an id on this host; its tasks may be visited.
-    Resolved,
-    /// The subject has none; all its tasks are settled.
-    Unresolved,
+    /// A lookup was answered: the subject's tasks may be visited now, or were settled by it.
+    LookedUp,
+    /// The host was asked what it can do: whatever waited for that can be asked.
+    Probed,
+    /// The host is asked in another way what it can do.
+    ProbeOn,
     /// A fault outlasted all tries; the visit does not count and is left to a later one.
     GivenUp,
     /// A fault that may pass, perhaps not before a time the server named.
     Retry(Option<LimitTime>),
+    /// The same, but the host is well: what it sent could not be read.
+    Unread(Option<LimitTime>),
     /// The host is out of reach: no fault of the work.
     HostDown(String),
     /// A limit was met.
@@ -129,6 +138,8 @@ pub(crate) enum Ending {
     /// The batch failed as a whole and is split, to find the id at fault.
     Split,
     AuthExpired(String),
+    /// The host answers this only to those who log in: another is asked.
+    Closed,
     /// The host is left out for a while: another is asked.
     Elsewhere,
     /// Nothing was wrong with the work: somebody else can ask.
@@ -153,6 +164,8 @@ pub(crate) struct Heard {
     pub renewed: bool,
     /// Microseconds that reading the answer took.
     pub read_us: u32,
+    /// The answer's share of the memory that all answers have.
+    pub share: Option<BodyPermit>,
     pub sent: RealTime,
     pub answered: RealTime,
     pub observed: WorldTime,
@@ -232,8 +245,10 @@ pub(crate) async fn exchange(
     shop.crash.reached(CrashPoint::GrantAndSend);
     let mut hops = Vec::new();
     let hearing = shop.hear(&work, permit, &mut hops).await;
+    // Whoever hears that there is room finds it.
+    work.call.site.leave();
     shop.wire.leave(Arc::clone(&work.call.charges));
-    let heard = match hearing? {
+    let mut heard = match hearing? {
         Hearing::Answer(heard) => *heard,
         Hearing::NoPermit(until, redirected) => {
             work.redirected = Some(redirected);
@@ -252,6 +267,8 @@ pub(crate) async fn exchange(
     let limited = heard.reading.outcome == OutcomeCode::RateLimited;
     let calls = 1 + hops.len() as u64;
     let bytes = heard.bytes;
+    // What was read of the body takes its place in memory until it is stored.
+    let _share = heard.share.take();
     let seeding = Instant::now();
     let (mut commit, ending) = shop.decide(&mut work, heard).await?;
     if let Some(log) = &mut commit.log {
@@ -272,8 +289,14 @@ pub(crate) async fn exchange(
 }
 
 impl Shop {
-    pub(crate) fn new(settings: CrawlSettings, parts: Parts, expansion: Expansion) -> Self {
-        let sites = Sites::new(&settings, parts.ledger, &parts.clock, &parts.node);
+    pub(crate) fn new(
+        settings: CrawlSettings,
+        parts: Parts,
+        expansion: Expansion,
+        remembered: Option<HashMap<String, Capabilities>>,
+    ) -> Self {
+        let place = (&parts.clock, &*parts.node);
+        let sites = Sites::new(&settings, parts.ledger, place, remembered);
         let standings = settings.credentials.iter().map(|_| Standing::default());
         let until = settings
             .time_max
@@ -293,6 +316,7 @@ impl Shop {
             expansion: Arc::new(expansion),
             shared: Mutex::new(Shared::default()),
             wire: Wire::default(),
+            inquiries: Inquiries::default(),
         }
     }
 
@@ -320,6 +344,12 @@ impl Shop {
                 HearingAt::Answer(heard) => return Ok(Hearing::Answer(heard)),
                 HearingAt::Redirect(hop, url) => (hop, url),
             };
+            if !self.may_be_led_to(&work.call.site, &url) {
+                let status = hop.status.unwrap_or_default();
+                let reason = format!("http {status}: redirect to where nobody may ask (--hosts)");
+                let reading = Reading::of(led_astray_by(status), reason);
+                return Ok(Hearing::Answer(Box::new(Heard { reading, ..*hop })));
+            }
             hops.push(Commit {
                 at: hop.observed,
                 log: Some(self.log_row(work, &hop)),
@@ -431,6 +461,7 @@ impl Shop {
             shut_out: told.is_shut_out,
             renewed: false,
             read_us: told.read_us,
+            share: None,
             sent,
             answered,
             observed,
@@ -469,6 +500,7 @@ impl Shop {
                 .hear_limits(work, &response, &heard.reading, &told.reports)
                 .await?;
         }
+        heard.share = Some(response.permit);
         Ok(HearingAt::answer(heard))
     }
 
@@ -503,6 +535,7 @@ impl Shop {
             },
             headers: plan.headers.clone(),
             body: plan.body.clone().map(Into::into),
+            body_bytes_max: plan.bytes_max.map(|bytes| bytes as usize),
             ..Request::get(
                 url.clone(),
                 if site.has(url) {
@@ -528,13 +561,29 @@ impl Shop {
 
     fn read(&self, work: &Work, url: &Url, response: &Response) -> Result<Reading, EngineError> {
         let query = self.query(&work.call.step)?;
-        let subjects: Vec<_> = work
-            .tasks
-            .iter()
-            .map(|task| (task.row.subject, &task.identity))
-            .collect();
+        let host = self.settings.network.host_identity(&work.call.site.host);
+        // Whoever a probe is asked for, it is about the host.
+        let probed = host
+            .as_ref()
+            .filter(|_| work.call.purpose == Purpose::Probe);
+        let subjects: Vec<_> = if let Some(host) = probed {
+            vec![(Key(0), host)]
+        } else {
+            let tasks = work.tasks.iter();
+            tasks
+                .map(|task| (task.row.subject, &task.identity))
+                .collect()
+        };
         let header = |name: &str| response.headers.get(name).map(str::to_owned);
-        let mut reading = self.settings.network.read(&Answer {
+        let site = &work.call.site;
+        let asks_elsewhere = |home: &Address| self.asks_elsewhere(site, home);
+        let teller = Teller {
+            is_trusted: site.is_home || matches!(query.whom(), Whom::Named(_)),
+            asks_elsewhere: &asks_elsewhere,
+        };
+        // Where one host is asked about everything, there is nobody else to believe.
+        let teller = (!self.settings.hosts.is_empty()).then_some(&teller);
+        let answer = Answer {
             query,
             base: &work.call.site.base,
             host: &work.call.site.host,
@@ -548,8 +597,9 @@ impl Shop {
                 .list
                 .filter(|_| self.speaks_for_subjects(work))
                 .map(|_| work.call.step.walk),
-        });
-        self.note_hearsay(&work.call.site, &mut reading);
+        };
+        let reading = self.settings.network.read_from(teller, &answer);
+        self.learn(&work.call.site, query, &reading);
         Ok(reading)
     }
 

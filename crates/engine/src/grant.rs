@@ -18,8 +18,14 @@ const NAP_MAX: Duration = Duration::from_secs(1);
 /// memory.
 const ANSWERS_MAX: usize = 64;
 
+/// Where several hosts are asked, as many times more calls may be under way than one may be busy with.
+const HOSTS_AT_ONCE: usize = 8;
+
 /// Lanes of a server that is left alone for a while look again after this time.
 const PAUSE_LOOK_US: i64 = 1_000_000;
+
+/// Lanes of a server that has enough to answer look again after this time.
+const BUSY_LOOK_US: i64 = 20_000;
 
 /// A lane has nothing to do at this moment.
 struct NotNow;
@@ -50,8 +56,16 @@ impl Scheduler {
                 continue;
             }
             let site = self.lanes.site(lane);
-            if !site.is_home && site.health().is_paused() {
-                let soon = now.1.plus_us(PAUSE_LOOK_US);
+            let is_paused = !site.is_home && site.health().is_paused();
+            // Where one host is asked, whether it has room was looked at before.
+            let is_one_of_several = !shop.settings.hosts.is_empty();
+            if is_paused || is_one_of_several && site.is_busy(shop.settings.concurrency) {
+                let look_us = if is_paused {
+                    PAUSE_LOOK_US
+                } else {
+                    BUSY_LOOK_US
+                };
+                let soon = now.1.plus_us(look_us);
                 self.lanes.wait(lane, soon, "the host".into(), now.1);
                 continue;
             }
@@ -173,10 +187,16 @@ impl Scheduler {
         self.has_room() && !self.shop.sites.home.health().is_paused()
     }
 
-    /// Whether the host may be busy with one more call.
+    /// Whether one more call may be under way, to whichever host.
     fn has_room(&self) -> bool {
-        let concurrency = self.shop.settings.concurrency;
-        self.shop.wire.calls() < concurrency && self.in_flight.len() < concurrency + ANSWERS_MAX
+        let settings = &self.shop.settings;
+        let calls_max = if settings.hosts.is_empty() {
+            settings.concurrency
+        } else {
+            // So that those who are slow keep nobody from asking others.
+            settings.concurrency.saturating_mul(HOSTS_AT_ONCE)
+        };
+        self.shop.wire.calls() < calls_max && self.in_flight.len() < calls_max + ANSWERS_MAX
     }
 
     /// How long nothing can be done unless an answer comes.

@@ -1,10 +1,15 @@
 //! Which hosts a crawl may ask besides the one that it was told to.
 
 use kittiwake_network::Address;
+use std::collections::{BTreeSet, HashSet};
 
 /// What the user has written about hosts. Nothing is allowed that is not written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct HostPatterns(Vec<Pattern>);
+pub struct HostPatterns {
+    patterns: Vec<Pattern>,
+    /// Hosts of seeds, which may be many.
+    named: HashSet<String>,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Pattern {
@@ -36,16 +41,45 @@ impl HostPatterns {
             .into_iter()
             .map(|text| Pattern::parse(text).ok_or_else(|| PatternError(text.to_owned())))
             .collect::<Result<_, _>>()
-            .map(Self)
+            .map(|patterns| Self {
+                patterns,
+                named: HashSet::new(),
+            })
     }
 
-    pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    pub fn is_empty(&self) -> bool {
+        self.patterns.is_empty() && self.named.is_empty()
+    }
+
+    /// Takes in a host that the user has named otherwise than by a pattern.
+    pub(crate) fn name(&mut self, host: String) {
+        self.named.insert(host);
+    }
+
+    /// The hosts that were so named, in order.
+    pub(crate) fn named(&self) -> BTreeSet<&str> {
+        self.named.iter().map(String::as_str).collect()
+    }
+
+    /// Whether they fit nothing but this machine.
+    pub fn are_this_machine(&self) -> bool {
+        // No other host has an address without encryption.
+        let is_here = |host: &str| Address::of(&format!("http://{host}/")).is_some();
+        let are_here = self.patterns.iter().all(|pattern| match pattern {
+            Pattern::Any => false,
+            Pattern::Exactly(host) => is_here(host),
+            Pattern::Under(end) => without_port(end).ends_with(".localhost"),
+        });
+        are_here && self.named.iter().all(|host| is_here(host))
     }
 
     /// Whether a host may be asked.
     pub fn allowed(&self, address: &Address) -> Option<Allowed> {
-        let fits: Vec<&Pattern> = self.0.iter().filter(|it| it.fits(&address.host)).collect();
+        if self.named.contains(&address.host) {
+            return Some(Allowed::Named);
+        }
+        let fits = self.patterns.iter().filter(|it| it.fits(&address.host));
+        let fits: Vec<&Pattern> = fits.collect();
         if fits.is_empty() {
             return None;
         }

@@ -24,6 +24,9 @@ pub(crate) enum Place {
     Back,
 }
 
+/// Work of one robot that may wait for hosts while others are asked.
+const HELD_UP_MAX: usize = 10_000;
+
 /// What work in one queue has in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kind {
@@ -37,6 +40,14 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
+    fn name(&self) -> (Name, Name, String) {
+        (
+            self.lane.clone(),
+            self.query.clone(),
+            self.site.host.clone(),
+        )
+    }
+
     pub(crate) fn new(
         (lane, robot): (&Name, &Name),
         (query, site): (&Name, &Arc<Site>),
@@ -137,6 +148,8 @@ impl Lane {
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     queues: Vec<Queue>,
+    /// The queues of a robot, a query and a host.
+    by_name: HashMap<(Name, Name, String), Vec<QueueId>>,
     all: Vec<Lane>,
     table: Timetable,
     /// The lanes that draw from a budget.
@@ -150,7 +163,14 @@ pub(crate) struct Lanes {
 
 impl Lanes {
     pub(crate) fn queue(&self, kind: &Kind) -> Option<QueueId> {
-        self.queues.iter().position(|queue| queue.kind == *kind)
+        let alike = self.by_name.get(&kind.name())?;
+        let mut alike = alike.iter().copied();
+        alike.find(|id| self.queues[*id].kind == *kind)
+    }
+
+    /// Who is asked by a queue.
+    pub(crate) fn site_of(&self, queue: QueueId) -> Arc<Site> {
+        Arc::clone(&self.queues[queue].kind.site)
     }
 
     /// A new queue, and a lane for everyone who may serve it.
@@ -178,6 +198,7 @@ impl Lanes {
             });
             lanes.push(lane);
         }
+        self.by_name.entry(kind.name()).or_default().push(id);
         self.queues.push(Queue {
             kind,
             works: VecDeque::new(),
@@ -393,8 +414,11 @@ impl Lanes {
     }
 
     /// Work of a robot that has to wait for a budget which other work of the robot does not draw
-    /// from: to begin some of that is no delay to it.
+    /// from, or for another host: to begin some of that is no delay to it.
     pub(crate) fn held_up(&self, lane: &Name) -> usize {
+        if self.at_hand(lane) > HELD_UP_MAX {
+            return 0;
+        }
         let of_robot = || self.queues.iter().filter(|queue| queue.kind.lane == *lane);
         let draws = |queue: &Queue, budget: &Name| {
             let mut lanes = queue.lanes.iter();
@@ -404,8 +428,11 @@ impl Lanes {
         let is_own = |queue: &Queue, budget: &Name| {
             draws(queue, budget) && of_robot().any(|other| !draws(other, budget))
         };
-        let held_up =
-            of_robot().filter(|queue| queue.awaits.iter().any(|budget| is_own(queue, budget)));
+        let is_held_up = |queue: &&Queue| {
+            let is_elsewhere = !queue.kind.site.is_home && !queue.awaits.is_empty();
+            is_elsewhere || queue.awaits.iter().any(|budget| is_own(queue, budget))
+        };
+        let held_up = of_robot().filter(is_held_up);
         held_up.map(|queue| queue.works.len()).sum()
     }
 
@@ -484,6 +511,7 @@ mod tests {
             url,
             headers: Vec::new(),
             body: None,
+            bytes_max: None,
             send_credential: true,
             cursor: String::new(),
             costs: Vec::new(),
@@ -509,6 +537,7 @@ mod tests {
             scheduled: THEN,
             posts: Vec::new(),
             missed: Vec::new(),
+            aside: Vec::new(),
             rank_us: 0,
         }
     }

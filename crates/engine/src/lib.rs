@@ -5,6 +5,7 @@
 //! Does not know: SQL, sockets, the definition format, the terminal or the environment; those are
 //! behind `store`, `fetch`, `network` and the program that calls this crate.
 
+mod backfill;
 mod caps;
 mod clock;
 mod control;
@@ -16,8 +17,11 @@ mod exchange;
 pub mod forecast;
 mod grant;
 mod hosts;
+mod inspect;
+mod introduce;
 mod lanes;
 mod limit_status;
+mod lookup;
 mod open;
 mod parking;
 mod permits;
@@ -32,7 +36,9 @@ mod settle;
 mod site;
 mod timetable;
 mod trouble;
+mod unnamed;
 mod walk;
+mod whom;
 mod work;
 
 pub use caps::SpendCap;
@@ -43,6 +49,7 @@ pub use credential::{Credential, FixedKeeper, Held, Keeper, Keeping, bearer_secr
 pub use error::{EngineError, EngineErrorKind};
 pub use forecast::{Basis, Estimate, Forecast, forecast};
 pub use hosts::{HostPatterns, PatternError};
+pub use inspect::{Inspected, Inspection, LimitsFit, QueryFit, inspect};
 pub use permits::{BudgetSpent, Pace};
 pub use probe::{Probe, ProbeAnswer, probe};
 pub use progress::{BudgetProgress, Progress, RobotProgress, Snapshot};

@@ -2,9 +2,10 @@
 
 use crate::EngineError;
 use crate::exchange::Shop;
+use crate::introduce;
 use crate::limit_status::set_calls_aside;
 use crate::scheduler::Scheduler;
-use crate::settings::{CrawlSettings, Parts, Rounds};
+use crate::settings::{CrawlSettings, Limits, Parts, Rounds};
 use kittiwake_model::{
     Commit, Discovery, Expansion, Reference, RobotFiling, Role, RunRecord, RunUpdate, WorldTime,
 };
@@ -32,12 +33,15 @@ pub(crate) async fn open(
         None if settings.seeds.is_empty() => return Err(no_seeds()),
         None => {}
     }
+    name_hosts(&mut settings, last.as_ref().map(|(_, record)| record))?;
     let expansion = expansion_of(&settings)?;
     let progress = Arc::clone(&parts.progress);
     let jitter_seed = parts.jitter_seed;
     let asked_to_stop = parts.stop.clone();
     let asks_for_limits = set_calls_aside(&mut settings);
-    let shop = Arc::new(Shop::new(settings, parts, expansion));
+    let now = parts.clock.world();
+    let remembered = introduce::remembered(&*parts.store, &settings, now).await?;
+    let shop = Arc::new(Shop::new(settings, parts, expansion, remembered));
     shop.sites.home.recall(&shop.settings).await?;
     let place = RoundPlace {
         store: &*shop.store,
@@ -60,6 +64,51 @@ pub(crate) async fn open(
     scheduler.take_earlier_controls().await?;
     scheduler.count_waiting().await?;
     Ok(scheduler)
+}
+
+/// The hosts of seeds, in a run's record.
+const NAMED_HOSTS: &str = "seed_hosts";
+
+/// Where a network has no host of its own, the user names hosts with the seeds, in this run or in an
+/// earlier one.
+pub(crate) fn name_hosts(
+    settings: &mut CrawlSettings,
+    last: Option<&RunRecord>,
+) -> Result<(), EngineError> {
+    let network = Arc::clone(&settings.network);
+    if !network.asks_subjects() {
+        return Ok(());
+    }
+    let known = last.and_then(|record| serde_json::from_str(&record.settings).ok());
+    let known: serde_json::Value = known.unwrap_or_default();
+    let known = known[NAMED_HOSTS].as_array().into_iter().flatten();
+    for host in known.filter_map(serde_json::Value::as_str) {
+        settings.hosts.name(host.to_owned());
+    }
+    for (place, text) in settings.seeds.iter().enumerate() {
+        let seed = network.seed(text, &settings.host);
+        let seed = seed.map_err(|error| EngineError::Usage(error.to_string()))?;
+        match network.home(&seed) {
+            Some(home) => settings.hosts.name(home.host),
+            None if network.home_ids(&seed.kind).next().is_none() => {}
+            None => {
+                // It is not repeated here: it may hold a password.
+                return Err(EngineError::Usage(format!(
+                    "seed {} is no address that can be asked; write https://… without a password \
+                     (http:// is taken for this machine only)",
+                    place + 1
+                )));
+            }
+        }
+    }
+    if settings.limits == Limits::Off && !settings.hosts.are_this_machine() {
+        return Err(EngineError::Usage(
+            "earlier runs have asked others than this machine, whose limits are kept: leave out \
+             --limits off"
+                .into(),
+        ));
+    }
+    Ok(())
 }
 
 pub(crate) fn no_seeds() -> EngineError {
@@ -201,8 +250,11 @@ pub(crate) fn expansion_of(settings: &CrawlSettings) -> Result<Expansion, Engine
             lane: lane.into(),
             kind: robot.kind.clone(),
             unless_zero: robot.unless_zero.clone(),
+            // On one host everybody is known by the ids of that host.
+            names_parents: robot.names_parents && !settings.hosts.is_empty(),
             begins_visited: robot.begins_visited,
             repost_steps: robot.repost_steps,
+            reply_steps: robot.reply_steps,
         });
     }
     Ok(Expansion {
@@ -222,6 +274,10 @@ async fn start_run(shop: &Shop, round: WorldTime) -> Result<i64, EngineError> {
         entries.insert("depth".into(), json!(settings.depth));
         entries.insert("robots".into(), json!(settings.robots));
         entries.insert("round_us".into(), json!(round.micros()));
+        let named = settings.hosts.named();
+        if !named.is_empty() {
+            entries.insert(NAMED_HOSTS.into(), json!(named));
+        }
     }
     // What the host says of itself belongs to the record of a crawl.
     let host = settings.network.host_identity(&settings.host);

@@ -6,6 +6,7 @@ use crate::lanes::{Place, QueueId};
 use crate::prepare::Begun;
 use crate::reading::{Subjects, Wanted};
 use crate::scheduler::Scheduler;
+use crate::site::Site;
 use kittiwake_frontier::Back;
 use kittiwake_model::{Key, Name, WorldTime};
 use kittiwake_store::TaskRecord;
@@ -14,6 +15,8 @@ use std::time::Instant;
 
 /// Visits that wait in a queue, ready to be sent, where little is sent at once; more are parked.
 const READY_MIN: usize = 64;
+/// The same for hosts that are not the crawl's own.
+const OTHERS_READY_MAX: usize = 8;
 /// Visits that are parked at once. A robot that has more begins no others.
 pub(crate) const PARKED_MAX: usize = 20_000;
 
@@ -85,16 +88,19 @@ impl Parking {
 }
 
 impl Scheduler {
-    /// Visits that wait in a queue, ready to be sent; more are parked.
-    pub(crate) fn ready_max(&self) -> usize {
-        self.enough().max(READY_MIN)
+    /// Visits that wait in a queue, ready to be sent; more are parked. Of many hosts each has few.
+    pub(crate) fn ready_max(&self, site: &Site) -> usize {
+        if site.is_home {
+            return self.enough().max(READY_MIN);
+        }
+        OTHERS_READY_MAX
     }
 
     /// Makes parked visits ready again where queues have become short.
     pub(crate) fn unpark(&mut self) {
         for queue in self.parking.awaited() {
             let ready = self.lanes.length(queue);
-            let ready_max = self.ready_max();
+            let ready_max = self.ready_max(&self.lanes.site_of(queue));
             if ready > ready_max / 2 || self.reading.is_for(queue) {
                 continue;
             }
@@ -116,6 +122,7 @@ impl Scheduler {
         &mut self,
         parked: Vec<Parked>,
         records: Vec<Option<TaskRecord>>,
+        reading_began: Instant,
     ) -> Result<(), EngineError> {
         for (parked, record) in parked.into_iter().zip(records) {
             let Some(record) = record else {
@@ -124,6 +131,10 @@ impl Scheduler {
                     .release(&parked.lane, parked.subject, Back::Out);
                 continue;
             };
+            let task = (&parked.lane, parked.subject);
+            if self.is_outdated(task, reading_began).await? {
+                continue;
+            }
             let begun = Begun {
                 posts: parked.posts,
                 missed: parked.missed,

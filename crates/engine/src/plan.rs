@@ -1,18 +1,18 @@
 //! From tasks to calls: what is asked next, of whom, and what it costs.
 
 use crate::EngineError;
+use crate::backfill;
 use crate::credential::{Credential, CredentialId};
 use crate::exchange::Shop;
-use crate::hosts::Allowed;
+use crate::lookup::Lookup;
 use crate::permits::Charge;
-use crate::site::Site;
-use crate::walk::{self, Step, StepPage};
+use crate::site::{Acquaintance, Site};
+use crate::walk::{self, Host as _, Step, StepPage};
 use crate::work::{Call, Purpose, Work};
-use kittiwake_fetch::HostTrust;
 use kittiwake_model::{
-    BudgetId, Commit, CommitReport, Cost, Counter, Identity, Name, Scope, Standing,
+    BudgetId, Commit, CommitReport, Cost, Counter, Identity, Name, OutcomeCode, Scope,
 };
-use kittiwake_network::{Ask, Network, Page, Query, Reading, RequestError, Robot};
+use kittiwake_network::{Ask, Backfill, Network, Query, RequestError, Robot, Whom};
 use kittiwake_store::TaskRecord;
 use std::sync::Arc;
 use url::Url;
@@ -52,68 +52,6 @@ impl Shop {
         }
     }
 
-    /// Who is asked a query about a subject.
-    pub(crate) fn site_of(&self, query: &Query, subject: &Identity) -> Arc<Site> {
-        let site = || {
-            // Most crawls ask one host only, and this is asked before every call.
-            if self.settings.hosts.is_empty() {
-                return None;
-            }
-            let address = self.settings.network.best_host(query, subject)?;
-            let trust = match self.settings.hosts.allowed(&address)? {
-                Allowed::Named => HostTrust::Named,
-                Allowed::Learnt => HostTrust::Learnt,
-            };
-            let site = self.sites.at(address, trust)?;
-            // Who is left out can be stood in for by the crawl's own host, if that knows the subject.
-            let is_wanted = site.is_home || !site.is_out() || !self.knows(query, subject);
-            is_wanted.then_some(site)
-        };
-        site().unwrap_or_else(|| Arc::clone(&self.sites.home))
-    }
-
-    /// Whether the crawl's own host can be asked about a subject as it is known.
-    fn knows(&self, query: &Query, subject: &Identity) -> bool {
-        let ask = Ask {
-            query,
-            base: &self.sites.home.base,
-            host: &self.sites.home.host,
-            subjects: &[subject],
-            page: Page::First,
-            authenticated: false,
-        };
-        self.settings.network.request(&ask).is_ok()
-    }
-
-    /// Whether the host that is asked knows all there is of the subjects. A crawl that asks one host
-    /// only takes that one's word for everything.
-    pub(crate) fn speaks_for_subjects(&self, work: &Work) -> bool {
-        let network = &self.settings.network;
-        let is_elsewhere = |task: &TaskRecord| {
-            let home = network.home(&task.identity);
-            home.is_some_and(|home| home.host != work.call.site.host)
-        };
-        self.settings.hosts.is_empty() || !work.tasks.iter().any(is_elsewhere)
-    }
-
-    /// Marks what a host tells of objects that live elsewhere. Of those who live where nobody may ask
-    /// the crawl's own host speaks.
-    pub(crate) fn note_hearsay(&self, site: &Site, reading: &mut Reading) {
-        if self.settings.hosts.is_empty() {
-            return;
-        }
-        for object in &mut reading.objects {
-            let Some(home) = self.settings.network.home(&object.identity) else {
-                continue;
-            };
-            let is_own = home.host == site.host;
-            let may_be_asked = || self.settings.hosts.allowed(&home).is_some();
-            if !is_own && (!site.is_home || may_be_asked()) {
-                object.standing = Standing::Hearsay;
-            }
-        }
-    }
-
     /// The step of a visit that comes next.
     pub(crate) fn next_step(
         &self,
@@ -121,28 +59,61 @@ impl Shop {
         task: &TaskRecord,
         missed: &[Name],
     ) -> Option<Step> {
-        let digest = |query: &Query| {
-            let site = self.site_of(query, &task.identity);
-            walk::digest_on(query, &site)
-        };
-        walk::next_step(&self.settings.network, robot, task, missed, &digest)
+        let network = &self.settings.network;
+        walk::next_step(network, robot, task, missed, &Asked { shop: self, task })
     }
 
-    /// Whether the robot's next query can be asked for the task under that identity.
-    pub(crate) fn can_ask(
-        &self,
-        robot: &str,
-        task: &TaskRecord,
-        identity: &Identity,
-    ) -> Result<bool, EngineError> {
+    /// The calls that it takes to have a list in one piece, with the lookup before it; `None` where
+    /// it cannot be had, or would cost more than it saves: who is told everything at once is told no
+    /// counts, and robots that go by them would visit every single item.
+    fn whole_calls(&self, list: &Query, backfill: &Backfill, task: &TaskRecord) -> Option<u64> {
+        let settings = &self.settings;
+        let network = &settings.network;
+        let goes_by_counts = |name: &Name| {
+            let robot = network.robot(name);
+            robot.is_some_and(|it| it.unless_zero.is_some() && network.finds(list, &it.kind))
+        };
+        if settings.robots.iter().any(goes_by_counts) {
+            return None;
+        }
+        let query = network.query(&backfill.query)?;
+        if *query.whom() != Whom::Own || network.home(&task.identity).is_some() {
+            let site = self.site_of(query, task)?;
+            return (!site.is_out()).then_some(1);
+        }
+        let can_be_found = || Lookup::new(self, &task.row.robot, task).can_locate();
+        (!settings.hosts.is_empty() && can_be_found()).then_some(2)
+    }
+
+    /// The list that a robot has in one piece by this query.
+    pub(crate) fn backfilled(&self, robot: &str, query: &Name) -> Option<&Query> {
+        let robot = self.settings.network.robot(robot)?;
+        let is_it = |backfill: &Backfill| backfill.query == *query;
+        let mut steps = robot.steps.iter();
+        let step = steps.find(|step| step.backfill.as_ref().is_some_and(is_it))?;
+        self.settings.network.query(&step.query)
+    }
+
+    /// Whether hosts that were asked what they can do lack something of a robot's.
+    pub(crate) fn is_not_offered(&self, robot: &Robot, task: &TaskRecord) -> bool {
+        let asked = Asked { shop: self, task };
         let network = &self.settings.network;
+        let is_offered = |name: &Name| {
+            let query = network.query(name);
+            query.is_some_and(|query| asked.is_offered(query) || asked.is_untold(query))
+        };
+        let mut steps = robot.steps.iter();
+        steps.any(|step| !step.queries().any(is_offered))
+    }
+
+    /// Whether the robot's next query can be asked for the task as it is known.
+    pub(crate) fn can_ask(&self, robot: &str, task: &TaskRecord) -> Result<bool, EngineError> {
         let Some(step) = self.next_step(self.robot(robot)?, task, &[]) else {
             return Ok(false);
         };
         let query = self.query(&step)?;
-        let site = self.site_of(query, identity);
-        let asked = network.request(&self.ask(query, &[identity], &step.page, robot, &site));
-        Ok(asked.is_ok())
+        let call = self.call(robot, std::slice::from_ref(task), (query, step));
+        Ok(call.is_ok_and(|call| call.purpose == Purpose::Visit))
     }
 
     /// The host that is asked next about a task.
@@ -150,42 +121,67 @@ impl Shop {
         let Some(step) = self.next_step(self.robot(robot)?, task, &[]) else {
             return Ok(String::new());
         };
-        let site = self.site_of(self.query(&step)?, &task.identity);
-        Ok(site.host.clone())
+        let site = self.site_of(self.query(&step)?, task);
+        Ok(site.map_or_else(String::new, |site| site.host.clone()))
     }
 
-    /// The call that comes next for the tasks: the step itself, or the question by which id this
-    /// host knows the subject.
+    /// The call that comes next for the tasks: the step itself, or a question without whose answer it
+    /// cannot be asked.
     pub(crate) fn call(
         &self,
         robot: &str,
         tasks: &[TaskRecord],
         (query, step): (&Query, Step),
-    ) -> Result<Call, RequestError> {
-        let network = &self.settings.network;
-        let identities: Vec<_> = tasks.iter().map(|task| &task.identity).collect();
-        let first = identities.first().ok_or(RequestError::NoSubject)?;
-        let site = self.site_of(query, first);
-        let missing = match network.request(&self.ask(query, &identities, &step.page, robot, &site))
+    ) -> Result<Call, CannotAsk> {
+        let first = tasks.first().ok_or(RequestError::NoSubject)?;
+        let only = match tasks {
+            [task] => Some(Lookup::new(self, robot, task)),
+            _ => None,
+        };
+        if let Some(lookup) = &only
+            && let Some(call) = lookup.of_home(query)?
         {
-            Ok(plan) => return Ok(Call::new(Purpose::Visit, step, plan, site)),
-            Err(error @ RequestError::MissingAlias { .. }) => error,
-            Err(error) => return Err(error),
+            return Ok(call);
+        }
+        let site = self.site_of(query, first).ok_or(CannotAsk::Host)?;
+        if site.is_closed(&query.name) {
+            return Err(CannotAsk::Closed);
+        }
+        if site.is_out() {
+            // Nobody can stand in for its own host.
+            return Err(CannotAsk::Out);
+        }
+        let identities: Vec<_> = tasks.iter().map(|task| &task.identity).collect();
+        let asked = self.ask(query, &identities, &step.page, robot, &site);
+        let alias = match self.settings.network.request(&asked) {
+            Ok(plan) => {
+                let naming = only.and_then(|lookup| lookup.of_canonical(query));
+                let visit = || Call::new(Purpose::Visit, step, plan, site);
+                return Ok(naming.unwrap_or_else(visit));
+            }
+            Err(RequestError::MissingAlias { alias, .. }) => alias,
+            Err(error) => return Err(error.into()),
         };
-        let [identity] = identities.as_slice() else {
-            return Err(missing);
-        };
-        let Some(resolve) = network.resolve_query(&identity.kind) else {
-            return Err(missing);
-        };
-        let step = Step {
-            query: resolve.name.clone(),
-            page: StepPage::First,
-            walk: step.walk,
-            cursor: None,
-        };
-        let plan = network.request(&self.ask(resolve, &[identity], &step.page, robot, &site))?;
-        Ok(Call::new(Purpose::Resolve, step, plan, site))
+        let found = only.and_then(|lookup| lookup.of_alias(query, &alias, &site));
+        if let Some(call) = found {
+            return Ok(call);
+        }
+        let (kind, subject) = (first.identity.kind.clone(), first.row.subject);
+        let home = self.settings.network.home(&first.identity);
+        let is_own = home.is_some_and(|home| site.is_at(&home));
+        let is_one_of_several = !self.settings.hosts.is_empty() && *query.whom() == Whom::Home;
+        if is_one_of_several && is_own && !self.is_stood_in_for(subject) {
+            if !self.can_be_asked_for(&kind, &alias) {
+                return Err(CannotAsk::NotNamedYet);
+            }
+            // Its own host does not say what it calls it; nobody else will.
+            self.stand_in_for(subject);
+            return self.call(robot, tasks, (query, step));
+        }
+        if is_one_of_several {
+            return Err(CannotAsk::Unnamed);
+        }
+        Err(RequestError::MissingAlias { alias, kind }.into())
     }
 
     /// The same by another query, for as many of the tasks as that takes; `None` if it cannot be
@@ -254,6 +250,66 @@ impl Shop {
             clock_source: &settings.clock_source,
         };
         costs.iter().map(|cost| whose.charge(query, cost)).collect()
+    }
+}
+
+/// Why there is no call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CannotAsk {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error("its own host is not known, or may not be asked (--hosts)")]
+    Host,
+    #[error("its own host answers only those who log in there")]
+    Closed,
+    #[error("its own host cannot be reached")]
+    Out,
+    #[error("its own host has not said yet what it calls it")]
+    NotNamedYet,
+    #[error("no host that may be asked says what it calls it")]
+    Unnamed,
+}
+
+impl CannotAsk {
+    pub(crate) const fn outcome(&self) -> OutcomeCode {
+        match self {
+            Self::Request(_) => OutcomeCode::BadRequest,
+            Self::Out => OutcomeCode::HostDown,
+            Self::Host | Self::Closed | Self::NotNamedYet | Self::Unnamed => OutcomeCode::Forbidden,
+        }
+    }
+}
+
+/// Whoever is asked about a task.
+struct Asked<'a> {
+    shop: &'a Shop,
+    task: &'a TaskRecord,
+}
+
+impl walk::Host for Asked<'_> {
+    fn digest(&self, query: &Query) -> Name {
+        match self.shop.site_of(query, self.task) {
+            Some(site) => walk::digest_on(query, &site),
+            None => query.paging_digest.clone(),
+        }
+    }
+
+    fn is_offered(&self, query: &Query) -> bool {
+        let site = self.shop.site_of(query, self.task);
+        site.is_none_or(|site| site.offers(query))
+    }
+
+    fn is_untold(&self, query: &Query) -> bool {
+        let site = self.shop.site_of(query, self.task);
+        site.is_some_and(|site| site.acquaintance() == Acquaintance::Silent)
+    }
+
+    fn backfills(&self, list: &Query, backfill: &Backfill, task: &TaskRecord) -> bool {
+        let history = self.shop.settings.history;
+        let calls = || self.shop.whole_calls(list, backfill, task);
+        // Most lists were begun: the rest costs more to find out.
+        backfill::is_wanted(list, backfill, task, history, Some(0))
+            && backfill::is_wanted(list, backfill, task, history, calls())
     }
 }
 

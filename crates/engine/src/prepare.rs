@@ -1,10 +1,13 @@
 //! From leases to work: what is read of the store before a call can be made.
 
 use crate::EngineError;
+use crate::introduce::Introduced;
 use crate::lanes::{Kind, Place, QueueId, Server, Way};
 use crate::parking::Parked;
+use crate::plan::CannotAsk;
 use crate::scheduler::Scheduler;
-use crate::work::{Call, Purpose, Work};
+use crate::walk::{Step, StepPage};
+use crate::work::{Call, Work};
 use kittiwake_frontier::Back;
 use kittiwake_model::{Commit, FrontierRow, Key, Name, Outcome, OutcomeCode, WorldTime};
 use kittiwake_store::TaskRecord;
@@ -23,6 +26,8 @@ pub(crate) struct Begun {
     /// How often the call was tried already.
     pub tries: u32,
     pub place: Place,
+    /// The query that is asked in place of a batch, about one who is missing from it.
+    pub alone: Option<Name>,
 }
 
 impl Begun {
@@ -34,9 +39,13 @@ impl Begun {
             missed: Vec::new(),
             tries: 0,
             place: Place::Back,
+            alone: None,
         }
     }
 }
+
+/// The outcome of a visit to a host that has just told all that the visit would.
+const KNOWN: Option<(OutcomeCode, &str)> = Some((OutcomeCode::Ok, "told when it was first asked"));
 
 impl Scheduler {
     /// How many subjects of a robot share a call. Only a robot of one unpaged query can batch.
@@ -79,11 +88,14 @@ impl Scheduler {
                 self.frontier.release(lane, key, Back::Out);
                 continue;
             }
+            if self.is_outdated((lane, key), ranked).await? {
+                continue;
+            }
             if record.opted_out && !self.shop.settings.include_opted_out {
                 opted_out.push(record);
                 continue;
             }
-            if batch > 1 && self.shop.can_ask(robot, &record, &record.identity)? {
+            if batch > 1 && self.shop.can_ask(robot, &record)? {
                 let host = self.shop.host_for(robot, &record)?;
                 let with = together.entry(host).or_default();
                 with.push(record);
@@ -119,37 +131,64 @@ impl Scheduler {
         };
         let subject = first.row.subject;
         let shop = Arc::clone(&self.shop);
-        let Some(step) = shop.next_step(shop.robot(robot)?, first, &begun.missed) else {
-            // Every list of the visit was walked before the visit itself was recorded.
-            return self.settle_unasked(lane, tasks, None).await;
+        let known = shop.robot(robot)?;
+        let Some(step) = shop.next_step(known, first, &begun.missed) else {
+            // Every list of the visit was walked before the visit itself was recorded; or there is
+            // none that this host knows.
+            let lacks = shop.is_not_offered(known, first);
+            let outcome = lacks.then_some((OutcomeCode::Forbidden, "not offered by this host"));
+            return self.settle_unasked(lane, tasks, outcome).await;
         };
-        let call = match shop.call(robot, &tasks, (shop.query(&step)?, step)) {
+        let step = match &begun.alone {
+            Some(query) => Step {
+                query: query.clone(),
+                page: StepPage::First,
+                walk: step.walk,
+                cursor: None,
+            },
+            None => step,
+        };
+        let query = shop.query(&step)?;
+        let most = query.batch_max.max(1) as usize;
+        if tasks.len() > most {
+            // What serves fewer was chosen for this host.
+            return self.prepare_parts(lane, robot, tasks, most).await;
+        }
+        let call = match shop.call(robot, &tasks, (query, step)) {
             Ok(call) => call,
+            Err(CannotAsk::Out) => return self.put_off_unreachable(lane, tasks).await,
+            Err(CannotAsk::NotNamedYet) => {
+                if self.waits_for_name(lane, &tasks) {
+                    return Ok(());
+                }
+                shop.stand_in_for(subject);
+                return Box::pin(self.prepare(lane, robot, tasks, begun)).await;
+            }
             Err(error) => {
-                // It has no id here and none can be asked for.
-                let reason = (OutcomeCode::BadRequest, &*error.to_string());
+                let reason = (error.outcome(), &*error.to_string());
                 return self.settle_unasked(lane, tasks, Some(reason)).await;
             }
         };
-        if call.site.is_out() {
-            // Nobody can stand in for its own host.
-            return self.put_off_unreachable(lane, tasks).await;
-        }
-        if call.purpose == Purpose::Resolve {
-            // One lookup serves all robots of the subject.
-            if let Some(waiting) = self.resolving.get_mut(&subject) {
-                waiting.push(lane.clone());
-                return Ok(());
-            }
-            self.resolving.insert(subject, Vec::new());
+        let call = match self.introduce(lane, robot, &tasks, call) {
+            Introduced::Call(call) => *call,
+            Introduced::Waiting => return Ok(()),
+            Introduced::Known => return self.settle_unasked(lane, tasks, KNOWN).await,
+        };
+        // One lookup serves all robots of the subject.
+        if call.purpose.is_lookup()
+            && let Some(waiting) = self.resolving.get_mut(&subject)
+        {
+            waiting.push(lane.clone());
+            return Ok(());
         }
         let queue = self.queue_for((lane, robot), &call, &tasks).await?;
         // Visits that go on are parked, and all that wait for another host than the crawl's: whoever is
         // slow is to hold up nobody else. Whoever comes from there is wanted now.
-        let waits_its_turn = begun.place == Place::Front || !call.site.is_home;
+        let waits_its_turn =
+            begun.alone.is_none() && (begun.place == Place::Front || !call.site.is_home);
         if waits_its_turn
             && let [task] = tasks.as_slice()
-            && self.lanes.length(queue) >= self.ready_max()
+            && self.lanes.length(queue) >= self.ready_max(&call.site)
         {
             let parked = Parked {
                 lane: lane.clone(),
@@ -160,6 +199,10 @@ impl Scheduler {
             };
             self.parking.park(queue, parked);
             return Ok(());
+        }
+        if call.purpose.is_lookup() {
+            // Not before it is sure to be asked: whoever waits for it waits for nothing else.
+            self.resolving.insert(subject, Vec::new());
         }
         let (returns, not_before) = self.returns_of(&tasks, robot);
         let work = Work {
@@ -178,6 +221,7 @@ impl Scheduler {
             missed: begun.missed,
             rank_us: (begun.before + begun.at.elapsed()).as_micros() as u32,
             tasks,
+            aside: Vec::new(),
         };
         let now = self.now();
         self.lanes.put(work, begun.place, now);
@@ -188,8 +232,25 @@ impl Scheduler {
         Ok(())
     }
 
+    /// Makes tasks into work, so many at a time.
+    async fn prepare_parts(
+        &mut self,
+        lane: &Name,
+        robot: &Name,
+        mut tasks: Vec<TaskRecord>,
+        most: usize,
+    ) -> Result<(), EngineError> {
+        while !tasks.is_empty() {
+            let rest = tasks.split_off(most.min(tasks.len()));
+            let begun = Begun::at(Instant::now());
+            Box::pin(self.prepare(lane, robot, tasks, begun)).await?;
+            tasks = rest;
+        }
+        Ok(())
+    }
+
     /// Where the call waits: with others that take the same of the same budgets.
-    async fn queue_for(
+    pub(crate) async fn queue_for(
         &mut self,
         (lane, robot): (&Name, &Name),
         call: &Call,

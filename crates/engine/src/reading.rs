@@ -220,7 +220,7 @@ impl Scheduler {
                     self.put_off_told((&lane, &robot), &mut found, told).await?;
                     self.make_work((&lane, &robot), found, batch, begun).await?;
                 }
-                Subjects::Parked(_, parked) => self.make_ready(parked, records).await?,
+                Subjects::Parked(_, parked) => self.make_ready(parked, records, begun).await?,
             }
         }
         Ok(())

@@ -10,6 +10,7 @@ use crate::prepare::Begun;
 use crate::reading::{Reading, Subjects, Wanted};
 use crate::settings::{CrawlReport, End};
 use crate::trouble::{HostHealth, Returned};
+use crate::unnamed::Unnamed;
 use crate::work::Work;
 use crate::{EngineError, Progress};
 use kittiwake_frontier::{Back, Frontier, Place};
@@ -29,6 +30,9 @@ const LEASES_MAX: usize = 1_024;
 /// Calls for one subject each that are kept at hand, however few are sent at once: a look into the
 /// store is shared by half as many.
 const SINGLE_MIN: usize = 32;
+
+/// Subjects that were looked up and are remembered at once.
+const LOOKED_UP_MAX: usize = 100_000;
 
 /// Waiting subjects are counted up to this many.
 const COUNTED_MAX: usize = 1_000_000;
@@ -56,6 +60,12 @@ pub(crate) struct Scheduler {
     pub unfilled: HashMap<Name, Instant>,
     /// Subjects whose id on this host is being asked for, with the tasks that wait for it.
     pub resolving: HashMap<Key, Vec<Name>>,
+    /// Subjects that were looked up, and when: what was read of them before is out of date.
+    pub looked_up: HashMap<Key, Instant>,
+    /// Hosts that are asked what they can do, with the tasks that wait for it.
+    pub probing: HashMap<String, Vec<(Name, Key)>>,
+    /// Tasks that wait until their own hosts say what they call them.
+    pub unnamed: Unnamed,
     /// Tasks that failed and came back to the frontier.
     pub returns: HashMap<(Key, Name), Returned>,
     pub in_flight: JoinSet<Result<Done, EngineError>>,
@@ -90,6 +100,9 @@ impl Scheduler {
             reading: Reading::default(),
             unfilled: HashMap::new(),
             resolving: HashMap::new(),
+            looked_up: HashMap::new(),
+            probing: HashMap::new(),
+            unnamed: Unnamed::default(),
             returns: HashMap::new(),
             in_flight: JoinSet::new(),
             backlog: false,
@@ -140,13 +153,20 @@ impl Scheduler {
         if running().next().is_none() {
             return Some(End::Stopped);
         }
-        let busy = self.backlog
+        let busy = self.is_busy() || !self.unnamed.is_empty();
+        (!busy && settings.rounds.end()).then_some(End::Idle)
+    }
+
+    /// Whether anything is to be done before those are asked about whom nobody has named.
+    fn is_busy(&self) -> bool {
+        let filings = self.shop.expansion.robots.iter();
+        let mut running = filings.filter(|it| !self.controls.is_stopped(&it.robot));
+        self.backlog
             || !self.in_flight.is_empty()
             || !self.lanes.is_empty()
             || !self.parking.is_empty()
             || !self.reading.is_empty()
-            || running().any(|filing| !self.frontier.is_empty(&filing.lane));
-        (!busy && settings.rounds.end()).then_some(End::Idle)
+            || running.any(|filing| !self.frontier.is_empty(&filing.lane))
     }
 
     /// Leases what is due until every lane has enough work at hand.
@@ -159,6 +179,9 @@ impl Scheduler {
         }
         self.take_found().await?;
         self.unpark();
+        if !self.unnamed.is_empty() && !self.is_busy() {
+            self.ask_for_unnamed();
+        }
         let enough = self.enough();
         let shop = Arc::clone(&self.shop);
         for filing in &shop.expansion.robots {
@@ -288,6 +311,7 @@ impl Scheduler {
 
     pub(crate) fn send(&mut self, work: Work, permit: Permit) {
         self.shop.wire.enter();
+        work.call.site.enter();
         self.in_flight
             .spawn(exchange(Arc::clone(&self.shop), work, permit));
         let in_flight = self.in_flight.len() as u64;
@@ -321,11 +345,12 @@ impl Scheduler {
         self.violations += u64::from(done.limited);
         self.show(&done);
         let Done {
-            work,
+            mut work,
             ending,
             reports,
             ..
         } = done;
+        self.ask_alone(&mut work).await?;
         if !matches!(
             ending,
             Ending::HostDown(_) | Ending::Retry(_) | Ending::GivenUp | Ending::Elsewhere
@@ -335,13 +360,17 @@ impl Scheduler {
         match ending {
             Ending::Continue => self.go_on(work).await?,
             Ending::Finished { due } => self.finish(&work, due),
-            Ending::Resolved | Ending::Unresolved => self.resolved(work, &reports).await?,
+            Ending::LookedUp => self.looked_up(work, &reports).await?,
+            Ending::Probed => self.introduced(&work),
+            Ending::ProbeOn => self.probe_on(work).await?,
             Ending::Retry(until) => self.retry(work, until),
+            Ending::Unread(until) => self.try_again(work, until),
             Ending::HostDown(reason) => self.host_down(work, reason),
             Ending::GivenUp => self.give_up(&work),
             Ending::Wait(until) => self.wait(work, until).await,
             Ending::Split => self.split(work).await?,
             Ending::Elsewhere => self.leave_out(&work),
+            Ending::Closed => self.shut(&work),
             Ending::Another => {
                 let now = self.now();
                 self.lanes.put(work, QueuePlace::Front, now);
@@ -375,7 +404,7 @@ impl Scheduler {
     }
 
     /// Files all tasks of a subject as the store has them.
-    async fn refile(&mut self, subject: Key) -> Result<(), EngineError> {
+    pub(crate) async fn refile(&mut self, subject: Key) -> Result<(), EngineError> {
         let robots = &self.shop.expansion.robots;
         let asked = robots
             .iter()
@@ -460,9 +489,12 @@ impl Scheduler {
         }
     }
 
-    /// The subject's id on this host is known now, or known not to exist: tasks that waited for it
-    /// are read again.
-    async fn resolved(&mut self, work: Work, reports: &[CommitReport]) -> Result<(), EngineError> {
+    /// An id of the subject is known now, or known not to exist: tasks that waited for it are read
+    /// again.
+    async fn looked_up(&mut self, work: Work, reports: &[CommitReport]) -> Result<(), EngineError> {
+        self.shop.note_answered(&work);
+        let merged = reports.iter().flat_map(|report| &report.merged);
+        self.note_looked_up(work.keys().chain(merged.map(|(_, into)| *into)));
         for subject in work.keys() {
             self.returns.remove(&(subject, work.robot.clone()));
             for lane in self.lanes_of(subject, &work.lane) {
@@ -472,6 +504,52 @@ impl Scheduler {
             if !merged.into_iter().any(|(from, _)| *from == subject) {
                 self.refile(subject).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Remembers who was looked up, while others of their tasks may be on their way from the store.
+    fn note_looked_up(&mut self, subjects: impl Iterator<Item = Key>) {
+        // Whatever is forgotten is asked for once more.
+        if self.looked_up.len() >= LOOKED_UP_MAX {
+            self.looked_up.clear();
+        }
+        let now = Instant::now();
+        self.looked_up
+            .extend(subjects.map(|subject| (subject, now)));
+    }
+
+    /// Whether a subject was looked up since a reading began. What was read of it is left, and it is
+    /// filed to be read again.
+    pub(crate) async fn is_outdated(
+        &mut self,
+        (lane, subject): (&Name, Key),
+        reading_began: Instant,
+    ) -> Result<bool, EngineError> {
+        let looked_up = self.looked_up.get(&subject);
+        if looked_up.is_none_or(|at| *at < reading_began) {
+            return Ok(false);
+        }
+        self.frontier.release(lane, subject, Back::Out);
+        self.refile(subject).await?;
+        Ok(true)
+    }
+
+    /// Asks one by one for those who are missing from the answer to a batch.
+    async fn ask_alone(&mut self, work: &mut Work) -> Result<(), EngineError> {
+        let aside = std::mem::take(&mut work.aside);
+        if aside.is_empty() {
+            return Ok(());
+        }
+        let shop = Arc::clone(&self.shop);
+        let query = shop.query(&work.call.step)?.missing_query();
+        for task in aside {
+            let begun = Begun {
+                alone: query.cloned(),
+                ..Begun::at(Instant::now())
+            };
+            self.prepare(&work.lane, &work.robot, vec![task], begun)
+                .await?;
         }
         Ok(())
     }

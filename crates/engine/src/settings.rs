@@ -28,6 +28,8 @@ pub struct CrawlSettings {
     pub host: String,
     /// Which other hosts may be asked about those who live there.
     pub hosts: HostPatterns,
+    /// Where the hosts are asked that the definition names.
+    pub named_hosts: Vec<(Name, Url)>,
     /// Where to begin, as the user wrote it; each was found to be one of the network's seeds.
     pub seeds: Vec<String>,
     pub depth: u32,

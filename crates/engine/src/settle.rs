@@ -1,16 +1,18 @@
 //! From an answer to a commit: everything that it changes, and what comes next.
 
 use crate::EngineError;
+use crate::backfill;
 use crate::exchange::{Ending, Heard, Shop};
 use crate::walk::{self, PageEnd, StepPage};
 use crate::work::{POSTS_MAX, Purpose, TRIES_MAX, Work};
 use kittiwake_frontier::{State, Visit};
 use kittiwake_model::outcome::Consequence;
 use kittiwake_model::{
-    Commit, CursorState, FrontierRow, LogRow, Outcome, OutcomeCode, Sweep, Table, Value, Walk,
+    Commit, CursorState, FrontierRow, Key, LogRow, Outcome, OutcomeCode, Sweep, Table, Value, Walk,
     WorldTime,
 };
-use kittiwake_network::{Reading, Robot};
+use kittiwake_network::{Query, Reading, Robot};
+use kittiwake_store::TaskRecord;
 use std::sync::Arc;
 
 /// How long a limit is believed in that says nothing of when it ends.
@@ -31,6 +33,13 @@ impl Shop {
             ..Commit::default()
         };
         let outcome = heard.reading.outcome;
+        // A credential that is refused concerns all robots.
+        let is_refused = outcome.consequence() == Consequence::Stop && work.credential.is_some();
+        let is_answered = !is_refused && !Self::is_asked_again(work, &heard);
+        if work.call.purpose == Purpose::Probe && is_answered {
+            let ending = self.settle_probe(work, &mut heard.reading, &mut commit);
+            return Ok((commit, ending));
+        }
         if heard.shut_out && !work.call.site.is_home {
             return Ok((commit, Ending::Elsewhere));
         }
@@ -46,7 +55,7 @@ impl Shop {
             }
             // What another host refuses does not end the crawl: others are asked in its place.
             Consequence::Stop if !work.call.site.is_home => {
-                return Ok((commit, Ending::Elsewhere));
+                return Ok((commit, Ending::Closed));
             }
             // The outcome of the call is logged, the subject's is still to come.
             Consequence::Stop if heard.renewed => return Ok((commit, Ending::Retry(None))),
@@ -68,7 +77,11 @@ impl Shop {
             // Bytes that cannot be read may be a fault on the way: they are asked for again.
             Consequence::Settled => outcome == OutcomeCode::Malformed,
         };
-        if failed && !work.is_last_chance() {
+        if self.is_its_own(outcome) {
+            if work.tries + 1 < TRIES_MAX {
+                return Ok((commit, Ending::Unread(heard.wait_until)));
+            }
+        } else if failed && !work.is_last_chance() {
             return Ok((commit, Ending::Retry(heard.wait_until)));
         }
         // A page that names itself as the next may be a slip: it is read again before the walk is
@@ -84,6 +97,19 @@ impl Shop {
         Ok((commit, ending))
     }
 
+    /// Whether bytes that cannot be read are what the subject is, and no fault of a server's: where
+    /// nobody is asked for all, what stands at an address is all there is.
+    fn is_its_own(&self, outcome: OutcomeCode) -> bool {
+        outcome == OutcomeCode::Malformed && self.settings.network.asks_subjects()
+    }
+
+    /// Whether a host that was asked what it is has to be asked the same again.
+    fn is_asked_again(work: &Work, heard: &Heard) -> bool {
+        let consequence = heard.reading.outcome.consequence();
+        let is_fault = consequence == Consequence::Retry || heard.host_down;
+        consequence == Consequence::Wait || heard.renewed || is_fault && !work.is_last_chance()
+    }
+
     /// Puts what the answer brought into the commit: the question is answered.
     async fn settle(
         &self,
@@ -97,6 +123,7 @@ impl Shop {
             ..
         } = heard;
         remember_posts(&mut work.posts, &reading);
+        work.set_aside(&reading.absent);
         commit.outcomes = Self::outcomes(work, reading.outcome, &reading.reason);
         for (subject, code, reason) in std::mem::take(&mut reading.subject_outcomes) {
             if let Some(outcome) = commit
@@ -107,21 +134,27 @@ impl Shop {
                 (outcome.code, outcome.reason) = (code, reason);
             }
         }
+        self.soften(work, commit);
         commit.objects = std::mem::take(&mut reading.objects);
         commit.links = std::mem::take(&mut reading.links);
         // A page that could not be had stays the next page: the next visit asks for it again.
         let missed = reading.outcome.consequence() == Consequence::Retry
-            || reading.outcome == OutcomeCode::Malformed;
-        if work.call.purpose == Purpose::Resolve {
-            return self.settle_resolve(work, missed, commit);
+            || reading.outcome == OutcomeCode::Malformed && !self.is_its_own(reading.outcome);
+        if work.call.purpose.is_lookup() {
+            return self.settle_lookup(work, missed, commit);
         }
-        if missed {
-            work.missed.push(work.call.step.query.clone());
+        let query = work.call.step.query.clone();
+        let is_backfill = self.backfilled(&work.robot, &query).is_some();
+        // What could not be had in one piece is walked: nothing is missed.
+        if missed && !is_backfill {
+            work.missed.push(query);
         } else {
             self.move_cursors(work, &mut reading, commit)?;
         }
-        let over = work.tasks.len() == 1 && reading.outcome.invalidates_user();
+        let is_gone = reading.outcome.invalidates_user() && !is_backfill;
+        let over = work.tasks.len() == 1 && is_gone;
         if !over && self.has_another_step(work)? {
+            work.learn(&commit.objects);
             return Ok(Ending::Continue);
         }
         if !work.missed.is_empty() {
@@ -137,31 +170,33 @@ impl Shop {
     }
 
     /// A lookup is over: either the subject's tasks can be visited now, or they are settled by it.
-    fn settle_resolve(
+    fn settle_lookup(
         &self,
         work: &Work,
         missed: bool,
         commit: &mut Commit,
     ) -> Result<Ending, EngineError> {
+        let (id, is_needed) = match &work.call.purpose {
+            Purpose::Resolve(id) => (id, true),
+            Purpose::Locate(id) => (id, false),
+            Purpose::Probe | Purpose::Visit => return Ok(Ending::GivenUp),
+        };
+        if !is_needed {
+            // The subject's own outcome is still to come.
+            commit.outcomes.clear();
+            return Ok(Ending::LookedUp);
+        }
         if missed {
             return Ok(Ending::GivenUp);
         }
-        for task in &work.tasks {
-            let subject = task.row.subject;
+        for subject in work.keys() {
+            let is_told = is_told(commit, subject, id);
             let mut outcomes = commit.outcomes.iter_mut();
             let Some(outcome) = outcomes.find(|outcome| outcome.subject == subject) else {
                 continue;
             };
-            let named = commit
-                .objects
-                .iter()
-                .find(|object| object.known_as == Some(subject));
-            let can_visit = match named {
-                Some(object) => self.can_ask(&work.robot, task, &object.identity)?,
-                None => false,
-            };
-            if outcome.code.is_success() && can_visit {
-                return Ok(Ending::Resolved);
+            if outcome.code.is_success() && is_told {
+                return Ok(Ending::LookedUp);
             }
             if outcome.code.is_success() {
                 outcome.code = OutcomeCode::Malformed;
@@ -169,11 +204,11 @@ impl Shop {
             }
         }
         commit.frontier = self.settled_rows(work, commit.at)?;
-        Ok(Ending::Unresolved)
+        Ok(Ending::LookedUp)
     }
 
-    /// Moves the cursor of the list that was read. A call that is a robot's only one, and has no
-    /// pages, needs none: the count of visits says that it was made.
+    /// Moves the cursor of the list that was read. A call that is a robot's only one, and has neither
+    /// pages nor a mark, needs none: the count of visits says that it was made.
     fn move_cursors(
         &self,
         work: &mut Work,
@@ -181,8 +216,8 @@ impl Shop {
         commit: &mut Commit,
     ) -> Result<(), EngineError> {
         let query = self.query(&work.call.step)?;
-        let robot = self.robot(&work.robot)?;
-        if query.pages_max <= 1 && robot.steps.len() <= 1 {
+        let backfilled = self.backfilled(&work.robot, &query.name);
+        if backfilled.is_none() && !query.incremental && self.is_only_call(work, query)? {
             return Ok(());
         }
         let speaks_for_subject = self.speaks_for_subjects(work);
@@ -226,17 +261,32 @@ impl Shop {
                         (OutcomeCode::CapReached, cap.reason().to_owned());
                 }
             }
-            task.cursors.retain(|known| known.query != cursor.query);
-            task.cursors.push(cursor.clone());
-            commit.cursors.push(cursor);
+            let mut moved = vec![cursor];
+            if let Some(list) = backfilled.filter(|_| is_success) {
+                let site = self.site_of(list, task);
+                let site = site.as_ref().unwrap_or(&work.call.site);
+                let had = (reading.items, walk::digest_on(list, site));
+                moved.push(backfill::finished(list, subject, step.walk, had, commit.at));
+            }
+            for cursor in moved {
+                task.cursors.retain(|known| known.query != cursor.query);
+                task.cursors.push(cursor.clone());
+                commit.cursors.push(cursor);
+            }
         }
         Ok(())
+    }
+
+    /// Whether a visit is one call and no more.
+    fn is_only_call(&self, work: &Work, query: &Query) -> Result<bool, EngineError> {
+        Ok(query.pages_max <= 1 && self.robot(&work.robot)?.steps.len() <= 1)
     }
 
     fn has_another_step(&self, work: &Work) -> Result<bool, EngineError> {
         let robot = self.robot(&work.robot)?;
         let query = self.query(&work.call.step)?;
-        if query.pages_max <= 1 && robot.steps.len() <= 1 {
+        let is_backfill = self.backfilled(&work.robot, &query.name).is_some();
+        if !is_backfill && self.is_only_call(work, query)? {
             return Ok(false);
         }
         let task = work.tasks.first();
@@ -281,12 +331,16 @@ impl Shop {
         Ok(at.plus_us(rest_us.unwrap_or(1)))
     }
 
-    /// The rows of all robots of a subject that cannot be found, as visited.
+    /// The rows of all robots of a subject that cannot ask about it without what was not found, as
+    /// visited.
     fn settled_rows(&self, work: &Work, at: WorldTime) -> Result<Vec<FrontierRow>, EngineError> {
         let mut rows = Vec::new();
         for task in &work.tasks {
             let filings = self.expansion.robots.iter();
             for filing in filings.filter(|filing| filing.kind == task.identity.kind) {
+                if filing.robot != work.robot && self.needs_no_lookup(&filing.robot, task)? {
+                    continue;
+                }
                 rows.push(FrontierRow {
                     subject: task.row.subject,
                     robot: filing.robot.clone(),
@@ -299,6 +353,19 @@ impl Shop {
             }
         }
         Ok(rows)
+    }
+
+    /// Whether a robot can ask about a subject that was not found, by an id that is known.
+    fn needs_no_lookup(&self, robot: &str, task: &TaskRecord) -> Result<bool, EngineError> {
+        let task = TaskRecord {
+            row: FrontierRow {
+                robot: robot.into(),
+                ..task.row.clone()
+            },
+            cursors: Vec::new(),
+            ..task.clone()
+        };
+        self.can_ask(robot, &task)
     }
 
     fn outcomes(work: &Work, code: OutcomeCode, reason: &str) -> Vec<Outcome> {
@@ -317,7 +384,11 @@ impl Shop {
         let credential = self.credential_of(work);
         LogRow {
             query: work.call.step.query.clone(),
-            subjects: work.keys().collect(),
+            subjects: match work.call.purpose {
+                // It is asked on behalf of all who live there.
+                Purpose::Probe => Vec::new(),
+                _ => work.keys().collect(),
+            },
             target: logged_target(work),
             cursor: plan.cursor.clone(),
             credential: credential
@@ -339,6 +410,13 @@ impl Shop {
             definition: self.settings.network.digest().clone(),
         }
     }
+}
+
+/// Whether an answer told an id of a subject.
+fn is_told(commit: &Commit, subject: Key, id: &str) -> bool {
+    let mut objects = commit.objects.iter();
+    let named = objects.find(|object| object.known_as == Some(subject));
+    named.is_some_and(|object| object.identity.has_id(id))
 }
 
 /// What was asked, as the log has it: with its host, where that is not the crawl's.

@@ -49,6 +49,11 @@ impl HostHealth {
         self.out_until.is_some_and(|until| Instant::now() < until)
     }
 
+    /// Whether the last that was heard of it was a failure.
+    pub(crate) const fn is_failing(&self) -> bool {
+        self.failures > 0
+    }
+
     /// One failure more: how many there are in a row.
     const fn failed(&mut self) -> u32 {
         self.failures = self.failures.saturating_add(1);
@@ -69,8 +74,20 @@ impl Scheduler {
         }
     }
 
+    /// A host answers a question only to those who log in there: it is not asked that any more, and
+    /// what waited for it is asked for anew, of whoever can stand in.
+    pub(crate) fn shut(&mut self, work: &Work) {
+        let (site, query) = (Arc::clone(&work.call.site), &work.call.step.query);
+        site.close(query);
+        self.hand_back(work);
+        let is_same = |other: &Work| other.call.site == site && other.call.step.query == *query;
+        for other in self.lanes.take_out(is_same) {
+            self.hand_back(&other);
+        }
+    }
+
     /// A fault that may pass: try again after a pause, or give the lease back.
-    pub(crate) fn retry(&mut self, mut work: Work, until: Option<LimitTime>) {
+    pub(crate) fn retry(&mut self, work: Work, until: Option<LimitTime>) {
         let failures = work.call.site.health().failed();
         if !work.call.site.is_home && failures >= FAILURES_BEFORE_OUT {
             return self.leave_out(&work);
@@ -79,6 +96,11 @@ impl Scheduler {
             let pause_until = Some(Instant::now() + self.pause(more));
             work.call.site.health().pause_until = pause_until;
         }
+        self.try_again(work, until);
+    }
+
+    /// The same where the host is not at fault.
+    pub(crate) fn try_again(&mut self, mut work: Work, until: Option<LimitTime>) {
         work.tries += 1;
         work.redirected = None;
         let pause = self.pause(work.tries);
@@ -144,6 +166,7 @@ impl Scheduler {
     }
 
     fn release_again(&mut self, work: &Work) {
+        self.release_uninformed(work);
         let now = self.shop.clock.world();
         for subject in work.keys() {
             for lane in self.lanes_of(subject, &work.lane) {

@@ -3,7 +3,7 @@
 use crate::settings::History;
 use crate::site::Site;
 use kittiwake_model::{Cursor, CursorState, Key, Name, WorldTime};
-use kittiwake_network::{Network, Page, Query, Robot};
+use kittiwake_network::{Backfill, Network, Page, Query, Robot, Step as RobotStep};
 use kittiwake_store::TaskRecord;
 
 /// The next call of a visit, before it is made into a request.
@@ -38,19 +38,25 @@ impl StepPage {
 /// The first step of the robot that this visit has not completed; `None` when the visit is over.
 /// Queries that were `missed` in this visit are left to the next one.
 ///
-/// `digest` says under which rules, and on which host, tokens and marks of a query mean anything.
+/// Of several ways the first is taken that is offered; a step of which none is, is left out.
 pub(crate) fn next_step(
     network: &Network,
     robot: &Robot,
     task: &TaskRecord,
     missed: &[Name],
-    digest: &dyn Fn(&Query) -> Name,
+    host: &dyn Host,
 ) -> Option<Step> {
     let walk = task.row.visits.saturating_add(1);
+    // Who was missing from a batch was asked for by another query.
+    let answers = |step: &RobotStep| -> Vec<Name> {
+        let queries = step.queries().filter_map(|name| network.query(name));
+        let alone = queries.filter_map(Query::missing_query);
+        step.queries().chain(alone).cloned().collect()
+    };
     let steps = robot
         .steps
         .iter()
-        .filter(|step| !step.queries().any(|query| missed.contains(query)));
+        .filter(|step| !answers(step).iter().any(|query| missed.contains(query)));
     steps.into_iter().find_map(|step| {
         let is_done = |name: &Name| {
             let mut cursors = task.cursors.iter().filter(|it| it.query == *name);
@@ -60,12 +66,43 @@ pub(crate) fn next_step(
                 it.state == CursorState::Complete && it.walk >= walk && is_known
             })
         };
-        if step.or.iter().any(is_done) {
+        let ways = || step.queries().filter_map(|name| network.query(name));
+        let offered = ways().find(|query| host.is_offered(query));
+        // Whoever does not say what it can do is asked in the plainest way.
+        let query = offered.or_else(|| ways().last().filter(|query| host.is_untold(query)))?;
+        if answers(step)
+            .iter()
+            .any(|name| *name != query.name && is_done(name))
+        {
             return None;
         }
-        let query = network.query(&step.query)?;
-        step_of(query, &task.cursors, walk, &digest(query))
+        if let Some(backfill) = &step.backfill
+            && host.backfills(query, backfill, task)
+        {
+            return Some(Step {
+                query: backfill.query.clone(),
+                page: StepPage::First,
+                walk,
+                cursor: None,
+            });
+        }
+        step_of(query, &task.cursors, walk, &host.digest(query))
     })
+}
+
+/// Whoever is asked about a task.
+pub(crate) trait Host {
+    /// Under which rules, and on which host, tokens and marks of a query mean anything.
+    fn digest(&self, query: &Query) -> Name;
+
+    /// Whether the query can be asked there.
+    fn is_offered(&self, query: &Query) -> bool;
+
+    /// Whether nobody tells what can be asked there.
+    fn is_untold(&self, query: &Query) -> bool;
+
+    /// Whether a list is had in one piece in place of a walk.
+    fn backfills(&self, list: &Query, backfill: &Backfill, task: &TaskRecord) -> bool;
 }
 
 /// Under which rules tokens and marks of a query mean anything: those of the definition and, where
@@ -324,6 +361,7 @@ fn is_far_enough(history: History, items: u32, oldest: Option<WorldTime>) -> boo
 mod tests {
     use super::*;
     use kittiwake_model::{FrontierRow, Identity};
+    use kittiwake_store::Counts;
     use proptest::prelude::*;
 
     fn network() -> Network {
@@ -332,7 +370,28 @@ mod tests {
     }
 
     fn own(query: &Query) -> Name {
-        query.paging_digest.clone()
+        Own.digest(query)
+    }
+
+    /// The crawl's own host, which offers everything.
+    struct Own;
+
+    impl Host for Own {
+        fn digest(&self, query: &Query) -> Name {
+            query.paging_digest.clone()
+        }
+
+        fn is_offered(&self, _: &Query) -> bool {
+            true
+        }
+
+        fn is_untold(&self, _: &Query) -> bool {
+            false
+        }
+
+        fn backfills(&self, _: &Query, _: &Backfill, _: &TaskRecord) -> bool {
+            false
+        }
     }
 
     fn task(visits: u32, cursors: Vec<Cursor>) -> TaskRecord {
@@ -348,6 +407,7 @@ mod tests {
             },
             depth: Some(0),
             opted_out: false,
+            counts: Counts::default(),
             identity: Identity {
                 network: "mastodon".into(),
                 kind: "user".into(),
@@ -381,7 +441,7 @@ mod tests {
         let mut task = task(visits, cursors);
         let mut asked = Vec::new();
         let mut capped = None;
-        while let Some(step) = next_step(network, robot, &task, &[], &own) {
+        while let Some(step) = next_step(network, robot, &task, &[], &Own) {
             let query = network.query(&step.query).expect("a query");
             let place = match &step.page {
                 StepPage::Next(token) => token.parse().ok(),
@@ -517,7 +577,7 @@ mod tests {
     fn a_step_that_was_taken_another_way_is_not_taken_again() {
         let network = network();
         let robot = network.robot("profiles").expect("a robot");
-        let step = next_step(&network, robot, &task(0, Vec::new()), &[], &own).expect("a step");
+        let step = next_step(&network, robot, &task(0, Vec::new()), &[], &Own).expect("a step");
         assert_eq!(&*step.query, "profiles");
         let other = network.query("profile").expect("a query");
         let by_other = Step {
@@ -534,10 +594,10 @@ mod tests {
             (WorldTime(5), own(other)),
         );
         let once = task(0, vec![cursor.clone()]);
-        assert_eq!(next_step(&network, robot, &once, &[], &own), None);
-        assert!(next_step(&network, robot, &task(1, vec![cursor]), &[], &own).is_some());
+        assert_eq!(next_step(&network, robot, &once, &[], &Own), None);
+        assert!(next_step(&network, robot, &task(1, vec![cursor]), &[], &Own).is_some());
         let missed = [other.name.clone()];
-        let missing = next_step(&network, robot, &task(0, Vec::new()), &missed, &own);
+        let missing = next_step(&network, robot, &task(0, Vec::new()), &missed, &Own);
         assert_eq!(missing, None);
     }
 
@@ -721,7 +781,7 @@ value = "{{name}}"
         let network = cursor_network("", "incremental = { until = \".at\" }");
         let task = task(0, Vec::new());
         let robot = network.robot("posts").expect("a robot");
-        let step = next_step(&network, robot, &task, &[], &own).expect("a step");
+        let step = next_step(&network, robot, &task, &[], &Own).expect("a step");
         assert!(is_whole(&step));
         let ends = pages_of(&network, None, vec![page_at(None, 9)]);
         let marked = Step {

@@ -5,7 +5,7 @@ use crate::lanes::QueueId;
 use crate::permits::Charge;
 use crate::site::Site;
 use crate::walk::Step;
-use kittiwake_model::{Key, Name, OutcomeCode, RealTime, WorldTime};
+use kittiwake_model::{Key, Name, Object, OutcomeCode, RealTime, WorldTime};
 use kittiwake_network::RequestPlan;
 use kittiwake_store::TaskRecord;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub(crate) struct Work {
     pub queue: QueueId,
     /// One task, or several that share a batch call.
     pub tasks: Vec<TaskRecord>,
+    /// Tasks that the answer to a batch left out: they are asked for one by one.
+    pub aside: Vec<TaskRecord>,
     pub call: Call,
     /// Who asks; decided when the call is granted.
     pub credential: Option<CredentialId>,
@@ -82,12 +84,23 @@ impl Call {
 }
 
 /// What a call is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To learn by which id this host knows the subject.
-    Resolve,
+    /// To learn what the host itself is and can do.
+    Probe,
+    /// To learn where the subject lives, by this id. If nobody tells, the crawl's own host is asked.
+    Locate(Name),
+    /// To learn this id of the subject, without which it cannot be asked for.
+    Resolve(Name),
     /// To take the next page of a robot's list.
     Visit,
+}
+
+impl Purpose {
+    /// Whether it is asked for the sake of an id.
+    pub(crate) const fn is_lookup(&self) -> bool {
+        matches!(self, Self::Locate(_) | Self::Resolve(_))
+    }
 }
 
 impl Work {
@@ -98,6 +111,7 @@ impl Work {
             robot: self.robot.clone(),
             queue: self.queue,
             tasks,
+            aside: Vec::new(),
             call,
             credential: None,
             redirected: None,
@@ -116,8 +130,27 @@ impl Work {
         }
     }
 
+    /// Puts tasks aside that have to be asked for one by one.
+    pub(crate) fn set_aside(&mut self, absent: &[Key]) {
+        if absent.is_empty() {
+            return;
+        }
+        let tasks = std::mem::take(&mut self.tasks).into_iter();
+        (self.aside, self.tasks) = tasks.partition(|task| absent.contains(&task.row.subject));
+    }
+
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> + '_ {
         self.tasks.iter().map(|task| task.row.subject)
+    }
+
+    /// Takes in what an answer has told of who the subjects are: the next step may ask by it.
+    pub(crate) fn learn(&mut self, objects: &[Object]) {
+        for task in &mut self.tasks {
+            let subject = Some(task.row.subject);
+            if let Some(object) = objects.iter().find(|object| object.known_as == subject) {
+                task.identity.learn(&object.identity);
+            }
+        }
     }
 
     pub(crate) fn is_last_chance(&self) -> bool {

@@ -15,7 +15,7 @@ use kittiwake_model::{
     Unit, WindowKind, WorldTime,
 };
 use kittiwake_network::budget::{after_reserve, window_at};
-use kittiwake_network::{Ask, AuthNeed, Network, Page, Query, RequestError, Robot};
+use kittiwake_network::{Ask, AuthNeed, Network, Page, Query, RequestError, Robot, Whom};
 use kittiwake_store::Store;
 use kittiwake_store::ledger::{BudgetUsage, Ledger};
 use kittiwake_store::outlook::{Outlook, OutlookQuestion, PostsQuestion, Prospect};
@@ -300,7 +300,8 @@ impl Reader<'_> {
     /// The first robot of people asks for their ids.
     fn lookup(&self, robots: &[RobotRules]) -> Option<(usize, Name)> {
         robots.iter().enumerate().find_map(|(place, robot)| {
-            let query = self.network().resolve_query(&robot.kind)?;
+            let mut queries = self.network().resolve_queries(&robot.kind);
+            let query = queries.find(|it| matches!(it.whom(), Whom::Home | Whom::Crawl))?;
             Some((place, query.name.clone()))
         })
     }
@@ -406,7 +407,7 @@ impl Reader<'_> {
         });
         match asked {
             Err(RequestError::MissingAlias { .. })
-                if network.resolve_query(&identity.kind).is_some() =>
+                if network.resolve_queries(&identity.kind).next().is_some() =>
             {
                 Asked::AfterLookup
             }

@@ -111,8 +111,8 @@ impl Purse {
         }
         match report.word {
             Word::Left { limit, remaining } => {
-                let report = (limit, remaining, report.is_named);
-                self.observe(&drawn.budget, report, now).await
+                let word = (limit, remaining, report.is_named);
+                self.observe(&drawn.budget, word, report.reset, now).await
             }
             Word::Percent(percent) => self.learn_limit(&drawn.budget, percent, now).await,
         }
@@ -123,8 +123,11 @@ impl Purse {
         &mut self,
         id: &BudgetId,
         (limit, remaining, is_named): (u64, u64, bool),
+        reset: Option<LimitTime>,
         now: LimitTime,
     ) -> Result<(), EngineError> {
+        // Of a clock that is not the server's, nor quite ours, the later time counts.
+        let told_end = reset.map(|reset| self.skew.reached(reset).max(reset));
         let Some(pocket) = self.pockets.get_mut(id) else {
             return Ok(());
         };
@@ -155,13 +158,17 @@ impl Purse {
             return Ok(());
         }
         pocket.word.excess = excess;
+        let until = pocket.others_until(now);
+        // Others may have begun a window before we did: it ends when the server says.
+        let told_end = told_end.filter(|end| window.is_none() && *end > now);
+        let until = told_end.map_or(until, |end| until.min(end));
         let observed = Observed {
             budget: id.clone(),
             at: now,
             window: window.map_or(LimitTime(0), |window| window.start),
             used,
             unreflected: flying + pocket.unspent(),
-            until: pocket.others_until(now),
+            until,
         };
         match &self.ledger {
             Some(ledger) => Ok(ledger.observe(observed).await?),
@@ -220,8 +227,12 @@ impl Purse {
             let report = reports.iter().find(|report| {
                 report.budget == pocket.rule.name && pocket.speaks_of_now(report, now, edge_us)
             });
-            if let Some(Word::Left { limit, remaining }) = report.map(|report| report.word) {
-                self.observe(budget, (limit, remaining, true), now).await?;
+            let Some(report) = report else {
+                continue;
+            };
+            if let Word::Left { limit, remaining } = report.word {
+                let word = (limit, remaining, true);
+                self.observe(budget, word, report.reset, now).await?;
             }
         }
         Ok(())
