@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Instance, Lie};
-use crate::mastodon::{Answer, Problem, Renderer, Route, rules};
+use crate::mastodon::{Answer, Problem, Renderer, Route};
 use crate::world::Standing;
 
 const JRD: &str = "application/jrd+json; charset=utf-8";
@@ -23,9 +23,7 @@ impl Instance {
                 "href": format!("{}{}", renderer.origin(), self.software.nodeinfo_path()),
             }] }))),
             Route::NodeInfo { .. } => Ok(Answer::json(&self.node_info(renderer))),
-            Route::InstanceV1 => Ok(Answer::json(&self.version_1(renderer))),
             Route::Peers => Ok(Answer::json(&self.peers())),
-            Route::Rules => Ok(Answer::json(&rules())),
             _ => Err(Problem::NoSuchRoute),
         }
     }
@@ -40,32 +38,6 @@ impl Instance {
             "usage": { "users": { "total": people, "activeMonth": people }, "localPosts": people },
             "openRegistrations": false,
             "metadata": {},
-        })
-    }
-
-    fn version_1(&self, renderer: &Renderer<'_>) -> Value {
-        let origin = renderer.origin();
-        json!({
-            "uri": self.host(),
-            "title": "A synthetic instance",
-            "short_description": "One of many, all computed from a seed.",
-            "description": "",
-            "email": format!("staff@{}", self.host()),
-            "version": self.software.version(),
-            "urls": { "streaming_api": format!("wss://streaming.{}", self.host()) },
-            "stats": {
-                "user_count": renderer.world.people_of(self.number),
-                "status_count": renderer.world.people_of(self.number),
-                "domain_count": self.hosts.len() - 1,
-            },
-            "thumbnail": format!("{origin}/packs/assets/preview.png"),
-            "languages": ["en"],
-            "registrations": false,
-            "approval_required": false,
-            "invites_enabled": false,
-            "configuration": { "statuses": { "max_characters": 500, "max_media_attachments": 4 } },
-            "contact_account": null,
-            "rules": rules(),
         })
     }
 

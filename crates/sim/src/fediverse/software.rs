@@ -67,6 +67,16 @@ impl Software {
         }
     }
 
+    /// Where it comes from, in what the API says about the server.
+    pub(crate) const fn source_url(self) -> &'static str {
+        match self {
+            Self::Mastodon | Self::OldMastodon => "https://github.com/mastodon/mastodon",
+            Self::GoToSocial => "https://codeberg.org/superseriousbusiness/gotosocial",
+            Self::Akkoma => "https://akkoma.dev/AkkomaGang/akkoma",
+            Self::Pixelfed => "https://github.com/pixelfed/pixelfed",
+        }
+    }
+
     /// The version in what the API says about the server.
     pub(crate) const fn version(self) -> &'static str {
         match self {

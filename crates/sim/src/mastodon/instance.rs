@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::render::Renderer;
+use crate::fediverse::Software;
 
 /// What the newest servers call themselves.
 pub(crate) const VERSION: &str = "4.7.3";
@@ -13,8 +14,8 @@ impl Renderer<'_> {
         json!({
             "domain": host,
             "title": "A synthetic network",
-            "version": self.instance.map_or(VERSION, |instance| instance.software.version()),
-            "source_url": "https://github.com/mastodon/mastodon",
+            "version": self.software().version(),
+            "source_url": self.software().source_url(),
             "description": "A world computed from a seed. Nobody here is real.",
             "usage": { "users": { "active_month": self.world.people_of(self.home()) } },
             "thumbnail": {
@@ -41,10 +42,43 @@ impl Renderer<'_> {
             "rules": rules(),
         })
     }
+
+    /// The same as servers before 4.0 told it, and later ones still do.
+    pub(super) fn instance_before_4(&self) -> Value {
+        let (origin, host) = (self.origin(), self.host());
+        let people = self.world.people_of(self.home());
+        json!({
+            "uri": host,
+            "title": "A synthetic instance",
+            "short_description": "One of many, all computed from a seed.",
+            "description": "",
+            "email": format!("staff@{host}"),
+            "version": self.software().version(),
+            "urls": { "streaming_api": format!("wss://streaming.{host}") },
+            "stats": {
+                "user_count": people,
+                "status_count": people,
+                "domain_count": self.instance.map_or(0, |instance| instance.hosts.len() - 1),
+            },
+            "thumbnail": format!("{origin}/packs/assets/preview.png"),
+            "languages": ["en"],
+            "registrations": false,
+            "approval_required": false,
+            "invites_enabled": false,
+            "configuration": { "statuses": { "max_characters": 500, "max_media_attachments": 4 } },
+            "contact_account": null,
+            "rules": rules(),
+        })
+    }
+
+    fn software(&self) -> Software {
+        self.instance
+            .map_or(Software::Mastodon, |instance| instance.software)
+    }
 }
 
 /// What the server asks of its people.
-pub(crate) fn rules() -> Value {
+pub(super) fn rules() -> Value {
     json!([
         {
             "id": "1",

@@ -1,9 +1,11 @@
 //! The answer to each route.
 
 use serde::Serialize;
+use serde_json::json;
 
 use super::answer::{Answer, Problem};
 use super::entities::Status;
+use super::instance::rules;
 use super::paging::{Bounds, OVERLAP, Page, Spoil};
 use super::render::Renderer;
 use super::route::{Params, Route};
@@ -99,14 +101,16 @@ impl Renderer<'_> {
                 self.account_page(asking, likes, crate::world::Like::id, |like| like.user)
             }
             Route::Instance => Ok(Answer::json(&self.instance())),
+            Route::InstanceV1 => Ok(Answer::json(&self.instance_before_4())),
+            Route::Rules => Ok(Answer::json(&rules())),
             Route::WebFinger { .. }
             | Route::NodeInfoLinks
             | Route::NodeInfo { .. }
-            | Route::InstanceV1
-            | Route::Peers
-            | Route::Rules => match self.instance {
-                Some(instance) => instance.about_itself(self, asking.route),
-                None => Err(Problem::NoSuchRoute),
+            | Route::Peers => match (self.instance, asking.route) {
+                (Some(instance), route) => instance.about_itself(self, route),
+                // Nobody else is there.
+                (None, Route::Peers) => Ok(Answer::json(&json!([]))),
+                (None, _) => Err(Problem::NoSuchRoute),
             },
             Route::Loop => Ok(Answer::redirect(other_side(asking.url))),
             // What a caller has left is not a matter of the world.

@@ -15,7 +15,7 @@ mod site;
 mod tags;
 
 pub(crate) use answer::{Answer, JSON, Problem};
-pub(crate) use instance::{VERSION, rules};
+pub(crate) use instance::VERSION;
 pub(crate) use lists::{Asking, Walked};
 pub(crate) use paging::{Spoil, is_paging};
 pub(crate) use render::{AccountCache, Renderer};

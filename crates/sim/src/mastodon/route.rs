@@ -287,12 +287,7 @@ impl Route {
     pub(crate) const fn is_of_a_fediverse(&self) -> bool {
         matches!(
             self,
-            Self::InstanceV1
-                | Self::Peers
-                | Self::Rules
-                | Self::NodeInfoLinks
-                | Self::NodeInfo { .. }
-                | Self::WebFinger { .. }
+            Self::NodeInfoLinks | Self::NodeInfo { .. } | Self::WebFinger { .. }
         )
     }
 

@@ -454,12 +454,13 @@ async fn a_server_alone_has_none_of_it() {
         "/.well-known/webfinger?resource=acct:a@b",
         "/.well-known/nodeinfo",
         "/nodeinfo/2.0",
-        "/api/v1/instance",
-        "/api/v1/instance/peers",
-        "/api/v1/instance/rules",
         "/_sim/truth/hosts",
     ] {
         assert_eq!(sim.get(path).await.status, 404, "{path}");
     }
     assert!(sim.server.hosts().is_empty());
+    // It says what it is all the same, and that it knows of nobody else.
+    assert_eq!(sim.get("/api/v1/instance").await.json()["version"], "4.7.3");
+    let peers = sim.get("/api/v1/instance/peers").await.json();
+    assert_eq!(peers, serde_json::json!([]));
 }
