@@ -7,7 +7,9 @@ mod doctor;
 mod export;
 mod login;
 mod man;
+mod network;
 mod parse;
+mod partition;
 mod plan;
 mod simulate;
 
@@ -18,6 +20,7 @@ pub(crate) use doctor::DoctorArguments;
 pub(crate) use export::{ExportArguments, ImportArguments, TableChoice};
 pub(crate) use login::{AuthCommand, AuthTestArguments, LoginArguments, VaultArguments};
 pub(crate) use man::ManArguments;
+pub(crate) use network::{CheckArguments, NetworkCommand};
 pub(crate) use parse::{Refused, command, parse};
 pub(crate) use plan::PlanArguments;
 pub(crate) use simulate::{ObjectiveChoice, SimulateArguments};
@@ -79,7 +82,7 @@ pub(crate) enum Command {
     /// Look at the credentials in the vault, test and remove them.
     #[command(subcommand)]
     Auth(AuthCommand),
-    /// Look at network definitions.
+    /// Look at network definitions, begin and check your own.
     #[command(subcommand)]
     Network(NetworkCommand),
     /// Run the synthetic network.
@@ -156,6 +159,15 @@ pub(crate) struct CrawlArguments {
     /// The address to ask, instead of https://HOST.
     #[arg(long, value_name = "URL")]
     pub host: Option<String>,
+
+    /// Other hosts that may be asked about those who live there, separated by commas: names,
+    /// *.example.org, any or none [default: none, unless the network needs others].
+    #[arg(long, value_delimiter = ',', value_name = "HOSTS")]
+    pub hosts: Vec<String>,
+
+    /// Where a host that the definition names is asked, instead of its own address.
+    #[arg(long, value_name = "NAME=URL")]
+    pub at: Vec<String>,
 
     /// Whether declared limits are kept; off is taken only for a host on loopback.
     #[arg(long, value_enum, default_value_t = LimitsChoice::Keep)]
@@ -309,39 +321,6 @@ pub(crate) struct ControlArguments {
     /// Only this robot.
     #[arg(long, value_name = "ROBOT")]
     pub robot: Option<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum NetworkCommand {
-    /// Check a definition and say what is wrong with it, with line and column.
-    #[command(after_help = "Example:\n  kittiwake network check my-network.toml")]
-    Check {
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
-    },
-    /// List the shipped networks.
-    #[command(after_help = "Example:\n  kittiwake network list --json")]
-    List {
-        /// Print as JSON.
-        #[arg(long)]
-        json: bool,
-    },
-    /// List a network's robots: what each visits, and whether it runs unless it is named.
-    #[command(after_help = "Example:\n  kittiwake network robots mastodon")]
-    Robots {
-        /// A shipped network or the path of a definition.
-        #[arg(value_name = "NAME")]
-        name: String,
-        /// Print as JSON.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print a network's definition, to read it or to start one of your own.
-    #[command(after_help = "Example:\n  kittiwake network show mastodon > my-network.toml")]
-    Show {
-        #[arg(value_name = "NAME")]
-        name: String,
-    },
 }
 
 #[derive(Debug, Subcommand)]

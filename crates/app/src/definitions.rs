@@ -8,13 +8,36 @@ use std::path::Path;
 /// The most bytes that a definition may have.
 const DEFINITION_BYTES_MAX: u64 = 1_048_576;
 
-/// Definitions that are part of the program: (name, text).
-pub(crate) const SHIPPED: &[(&str, &str)] =
-    &[("mastodon", include_str!("../../../networks/mastodon.toml"))];
+/// Definitions that are part of the program: (name, text). A new file in `networks/` needs a line
+/// here, and nothing else in Rust.
+pub(crate) const SHIPPED: &[(&str, &str)] = &[
+    // By name.
+    ("bluesky", include_str!("../../../networks/bluesky.toml")),
+    ("feeds", include_str!("../../../networks/feeds.toml")),
+    ("github", include_str!("../../../networks/github.toml")),
+    (
+        "hackernews",
+        include_str!("../../../networks/hackernews.toml"),
+    ),
+    ("lemmy", include_str!("../../../networks/lemmy.toml")),
+    ("mastodon", include_str!("../../../networks/mastodon.toml")),
+];
+
+/// The text of a shipped definition.
+pub(crate) fn shipped(name: &str) -> Option<&'static str> {
+    let found = SHIPPED.iter().find(|(shipped, _)| *shipped == name);
+    found.map(|(_, text)| *text)
+}
+
+/// The names of the shipped definitions, for people.
+pub(crate) fn shipped_names() -> String {
+    let names: Vec<_> = SHIPPED.iter().map(|(name, _)| *name).collect();
+    names.join(", ")
+}
 
 /// The definition of that name, or in that file.
 pub(crate) fn find(name: &str) -> Result<Network, Failure> {
-    if let Some((_, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+    if let Some(text) = shipped(name) {
         return parse(&format!("networks/{name}.toml"), text);
     }
     let path = Path::new(name);
@@ -25,10 +48,9 @@ pub(crate) fn find(name: &str) -> Result<Network, Failure> {
     {
         return read(path);
     }
-    let known: Vec<_> = SHIPPED.iter().map(|(shipped, _)| *shipped).collect();
     Err(Failure::usage(format!(
         "no network {name:?}; shipped are {}, or name a definition file that ends in .toml",
-        known.join(", ")
+        shipped_names()
     )))
 }
 

@@ -24,6 +24,7 @@ mod money;
 mod outlook;
 mod place;
 mod progress;
+mod reach;
 mod robots;
 mod settings;
 mod showcase;

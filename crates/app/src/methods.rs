@@ -1,7 +1,7 @@
 //! The methods record of a crawl as Markdown. Pure.
 
 use crate::progress::{bytes, clock_text};
-use crate::standing::time_text;
+use crate::standing::{asked, time_text};
 use kittiwake_store::Summary;
 use kittiwake_store::detail::{Methods, RunCalls, RunDetail};
 use serde_json::Value;
@@ -67,10 +67,9 @@ fn opening(text: &mut String, record: &Methods) {
     let version = settings(last)["version"].as_str().unwrap_or("?").to_owned();
     let _ = writeln!(
         text,
-        "Collected from {} at {} with Kittiwake {} between {} and {}: {} runs, {} calls, {}, \
+        "Collected from {} with Kittiwake {} between {} and {}: {} runs, {} calls, {}, \
          {} calls refused for a limit, {} calls that failed in passing.\n",
-        escape(&last.network),
-        escape(&last.host),
+        escape(&asked(&last.network, &last.host)),
         escape(&version),
         time_text(first.started_us),
         time_text(last.ended_us.unwrap_or(last.started_us)),

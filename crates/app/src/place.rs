@@ -3,10 +3,15 @@
 use crate::failure::Failure;
 use crate::settings::{self, Settings};
 use crate::{definitions, environment};
+use kittiwake_engine::{Limits, Pace};
 use kittiwake_fetch::is_loopback_host;
 use kittiwake_network::Network;
 use kittiwake_store::Location;
+use std::time::Duration;
 use url::Url;
+
+/// How far a server's clock may differ from ours.
+pub(crate) const GUARD: Duration = Duration::from_secs(1);
 
 /// Which network is asked, and where.
 pub(crate) struct Place {
@@ -25,7 +30,13 @@ impl Place {
         };
         let network = definitions::find(name)?;
         let base = match (address, named_host) {
-            (Some(address), _) => parse_base(address)?,
+            (Some(_), _) if network.asks_subjects() => {
+                return Err(Failure::usage(format!(
+                    "{name} has no host of its own, everything is asked for where it lives: leave \
+                     out --host"
+                )));
+            }
+            (Some(address), _) => parse_base("--host", address)?,
             (None, Some(host)) => network
                 .base(host)
                 .map_err(|error| Failure::usage(error.to_string()))?,
@@ -38,20 +49,36 @@ impl Place {
                 .base("")
                 .map_err(|error| Failure::usage(error.to_string()))?,
         };
+        Ok(Self::at(network, base, named_host))
+    }
+
+    /// A network at an address, under the name that the user gave its host.
+    pub(crate) fn at(network: Network, base: Url, named_host: Option<&str>) -> Self {
         let authority = base.host_str().unwrap_or_default();
         let host = match (named_host, base.port()) {
+            // Nobody is asked for all.
+            _ if network.asks_subjects() => String::new(),
             // Names are compared as the network writes them.
             (Some(host), _) => host.trim_end_matches('.').to_lowercase(),
             (None, Some(port)) => format!("{authority}:{port}"),
             (None, None) => authority.to_owned(),
         };
         let loopback = is_loopback_host(&base);
-        Ok(Self {
+        Self {
             network,
             base,
             host,
             loopback,
-        })
+        }
+    }
+
+    /// How the limits of single calls are kept, outside a crawl.
+    pub(crate) fn limits_of_single_calls(&self) -> Limits {
+        Limits::Keep {
+            reserve: 0.0,
+            guard: if self.loopback { Duration::ZERO } else { GUARD },
+            pace: Pace::Burst,
+        }
     }
 
     /// How we call ourselves here.
@@ -98,10 +125,11 @@ pub(crate) fn ledger() -> Result<Location, Failure> {
     environment::ledger_place(named)
 }
 
-pub(crate) fn parse_base(address: &str) -> Result<Url, Failure> {
+/// The address that an option names: where a server is asked.
+pub(crate) fn parse_base(option: &str, address: &str) -> Result<Url, Failure> {
     let wrong = |why: &str| {
         Failure::usage(format!(
-            "--host {address:?}: {why}; write for example https://mastodon.example"
+            "{option} {address:?}: {why}; write for example https://mastodon.example"
         ))
     };
     let url = Url::parse(address).map_err(|error| wrong(&error.to_string()))?;
@@ -109,10 +137,10 @@ pub(crate) fn parse_base(address: &str) -> Result<Url, Failure> {
         return Err(wrong("not an http address"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Failure::usage(
-            "--host holds a password; log in with kittiwake login, or put a token into \
-             KITTIWAKE_<NETWORK>_TOKEN instead",
-        ));
+        return Err(Failure::usage(format!(
+            "{option} holds a password; log in with kittiwake login, or put a token into \
+             KITTIWAKE_<NETWORK>_TOKEN instead"
+        )));
     }
     if url.scheme() == "http" && !is_loopback_host(&url) {
         return Err(wrong("http without encryption is taken only for loopback"));

@@ -9,6 +9,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
+/// A network and the host that is asked for all, if there is one.
+pub(crate) fn asked(network: &str, host: &str) -> String {
+    match host {
+        "" => network.to_owned(),
+        host => format!("{network} at {host}"),
+    }
+}
+
 /// A time as people read it: ISO 8601, UTC, whole seconds.
 pub(crate) fn time_text(us: i64) -> String {
     let at = jiff::Timestamp::from_microsecond(us).and_then(|at| at.round(jiff::Unit::Second));
@@ -30,8 +38,9 @@ pub(crate) fn headline(detail: &Detail, is_crawled: bool, now: RealTime) -> Stri
         _ => "broke off; the same command goes on".to_owned(),
     };
     let mut text = format!(
-        "{} at {}, run {}: {state}\n",
-        run.network, run.host, run.number
+        "{}, run {}: {state}\n",
+        asked(&run.network, &run.host),
+        run.number
     );
     if !detail.paused.is_empty() {
         let paused: Vec<_> = detail

@@ -1,8 +1,8 @@
 //! The whole crawl, measured: speed against Scrapy and a bare client, scaling against latency,
-//! memory, the heavy parts alone, and what a choice takes.
+//! memory, the heavy parts alone, what a choice takes, and whole accounts.
 //!
 //! `cargo bench -p kittiwake-app --bench crawl` measures all of it; after `--`, the letters `A`
-//! to `E` choose parts, `--quick` makes everything small, and `--binary FILE` measures
+//! to `F` choose parts, `--quick` makes everything small, and `--binary FILE` measures
 //! another build. Linux only: it reads what the kernel counted of a process.
 
 #![allow(
@@ -12,6 +12,7 @@
     reason = "a benchmark prints, and stops at the first surprise"
 )]
 
+mod accounts;
 mod bare;
 mod choice;
 mod contenders;
@@ -22,6 +23,9 @@ mod pages;
 mod parts;
 mod server;
 mod whole_path;
+
+#[path = "../../../network/tests/it/repository.rs"]
+mod repository;
 
 use contenders::Kittiwake;
 use std::path::{Path, PathBuf};
@@ -82,12 +86,12 @@ fn measure_chosen(mut words: &[&str]) {
                 bench.kittiwake.binary = path.into();
                 words = after;
             }
-            ("A" | "B" | "C" | "D" | "E", _) => parts.push(*word),
-            _ => panic!("{word:?}: write A, B, C, D, E, --quick or --binary FILE"),
+            ("A" | "B" | "C" | "D" | "E" | "F", _) => parts.push(*word),
+            _ => panic!("{word:?}: write A, B, C, D, E, F, --quick or --binary FILE"),
         }
     }
     if parts.is_empty() {
-        parts = vec!["A", "B", "C", "D", "E"];
+        parts = vec!["A", "B", "C", "D", "E", "F"];
     }
     for part in parts {
         match part {
@@ -95,6 +99,7 @@ fn measure_chosen(mut words: &[&str]) {
             "B" => latency::run(&bench),
             "C" => memory::run(&bench),
             "E" => choice::run(&bench),
+            "F" => accounts::run(&bench),
             _ => parts::run(&bench),
         }
     }

@@ -1,12 +1,13 @@
 //! `kittiwake simulate`.
 
+use super::partition::PartitionArguments;
 use crate::{duration, since};
 use clap::{ArgGroup, Args, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(
-    group = ArgGroup::new("source").args(["trace", "from"]).required(true),
+    group = ArgGroup::new("source").args(["trace", "from"]),
     group = ArgGroup::new("budget").args(["visits_per_day", "calls_per_hour"]),
     group = ArgGroup::new("paper").args(["one_visit", "hash_unbudgeted", "mispredictions"]),
     after_help = "\
@@ -15,6 +16,7 @@ Examples:
   kittiwake simulate trace.csv --policy adaptive,hash --visits-per-day 0.26,1,4 --plot out.svg
   kittiwake simulate --from alice.db --calls-per-hour 300 --page 40 --json
   kittiwake simulate trace.csv --one-visit --window 61d
+  kittiwake simulate trace.csv --partition 2,16
 
 A trace is CSV, plain or packed with zstd, with a header user,unix_seconds; columns spread (reposts
 and replies of a post) and facet are used if they are there. docs/freshness.md tells what is
@@ -27,7 +29,7 @@ most-waiting, which know the future."
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct SimulateArguments {
     /// Who posted when; - reads it from standard input.
-    #[arg(value_name = "TRACE")]
+    #[arg(value_name = "TRACE", required_unless_present_any = ["from", "partition"])]
     pub trace: Option<PathBuf>,
 
     /// Use the posts that a crawl has collected, instead of a trace.
@@ -120,13 +122,16 @@ pub(crate) struct SimulateArguments {
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
 
-    /// Print one JSON object for each policy and budget.
+    /// Print one JSON object for each policy and budget, or for each row.
     #[arg(long)]
     pub json: bool,
 
     /// Show no progress.
     #[arg(long, short)]
     pub quiet: bool,
+
+    #[command(flatten)]
+    pub partition: PartitionArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -140,7 +145,7 @@ pub(crate) enum MispredictionsChoice {
     Monthly,
 }
 
-fn parse_budget(text: &str) -> Result<f64, String> {
+pub(super) fn parse_budget(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(budget) if budget.is_finite() && budget > 0.0 => Ok(budget),
         _ => Err(format!("{text:?} is no number above 0")),

@@ -6,7 +6,7 @@ use crate::place::{self, Place};
 use crate::progress::amount;
 use crate::vault::{Kept, KeySource, StoredCredential, Vault, new_key_file};
 use crate::{console, credentials, environment};
-use kittiwake_engine::{Clock, Credential, Limits, Pace, Probe, ProbeAnswer, probe};
+use kittiwake_engine::{Clock, Credential, Probe, ProbeAnswer, probe};
 use kittiwake_fetch::{FetchConfig, Fetcher};
 use kittiwake_model::{ClockSpec, Unit};
 use kittiwake_network::auth::LoginMethod;
@@ -15,10 +15,6 @@ use kittiwake_store::ledger::Ledger;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
-use std::time::Duration;
-
-/// How far a server's clock may differ from ours.
-const GUARD: Duration = Duration::from_secs(1);
 
 /// What a host says of a credential.
 #[derive(Debug)]
@@ -237,15 +233,7 @@ pub(crate) async fn test(
             fetcher,
             clock: &clock,
             ledger: Some(Ledger::open(&place::ledger()?)?),
-            limits: Limits::Keep {
-                reserve: 0.0,
-                guard: if place.loopback {
-                    Duration::ZERO
-                } else {
-                    GUARD
-                },
-                pace: Pace::Burst,
-            },
+            limits: place.limits_of_single_calls(),
             node: environment::node_name(),
         };
         let (status, body, headers, limits) = match probe(asked, &names).await? {

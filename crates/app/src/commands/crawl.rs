@@ -3,11 +3,12 @@
 use crate::cli::{CrawlArguments, FollowChoice, LimitsChoice, PaceChoice, VaultArguments};
 use crate::credentials::{self, Wanted};
 use crate::failure::{Failure, code};
-use crate::place::{Place, parse_base};
+use crate::place::{GUARD, Place, parse_base};
+use crate::reach::Reach;
 use crate::{console, crash, environment, history, robots, summary};
 use kittiwake_engine::{
-    Clock, CrashHook, CrawlReport, CrawlSettings, Credential, End, HostPatterns, Limits, Pace,
-    Parts, Progress, Rounds,
+    Clock, CrashHook, CrawlReport, CrawlSettings, Credential, End, Limits, Pace, Parts, Progress,
+    Rounds,
 };
 use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Request, is_loopback_host};
 use kittiwake_frontier::RoundRobin;
@@ -24,8 +25,6 @@ use tokio::sync::watch;
 
 /// The share of an allowance that is left to others on hosts one does not own.
 const RESERVE: f64 = 0.1;
-/// How far a server's clock may differ from ours.
-const GUARD: Duration = Duration::from_secs(1);
 /// On the same machine there is one clock.
 const GUARD_LOOPBACK: Duration = Duration::from_millis(2);
 /// How long a host may be out of reach before a crawl gives up.
@@ -87,7 +86,9 @@ pub(crate) async fn ready(
     contact: Option<&str>,
     vault: &VaultArguments,
 ) -> Result<Ready, Failure> {
-    let place = Place::find(&arguments.network, arguments.host.as_deref())?;
+    let mut place = Place::find(&arguments.network, arguments.host.as_deref())?;
+    let reach = Reach::find(&place.network, &arguments.hosts, &arguments.at)?;
+    place.loopback &= reach.is_this_machine();
     let user_agent = place.user_agent(contact)?;
     let fetcher = Fetcher::new(FetchConfig {
         user_agent,
@@ -107,7 +108,7 @@ pub(crate) async fn ready(
     credentials::check_pooling(&place.network, &credentials, permission)?;
     let spec = clock_spec(&fetcher, arguments.clock_from.as_deref()).await?;
     let clock = Clock::new(spec.clone(), environment::real_now);
-    let settings = settings(arguments, place, &spec, credentials)?;
+    let settings = settings(arguments, (place, reach), &spec, credentials)?;
     Ok(Ready {
         is_own_server: is_loopback_host(&settings.base) && spec.is_real(),
         settings,
@@ -134,7 +135,7 @@ pub(crate) async fn crawl(
         note_locked_robots(settings);
     }
     let into = environment::with_password(&arguments.into);
-    crawl_into(ready, &into, ledger, arguments.quiet).await
+    Box::pin(crawl_into(ready, &into, ledger, arguments.quiet)).await
 }
 
 /// Crawls into a place.
@@ -166,7 +167,7 @@ pub(crate) async fn crawl_into(
         jitter_seed: environment::real_now().micros().unsigned_abs(),
         node: environment::node_name(),
     };
-    let report = kittiwake_engine::crawl(ready.settings, parts).await;
+    let report = Box::pin(kittiwake_engine::crawl(ready.settings, parts)).await;
     watcher.abort();
     drop(shown);
     Ok(report?)
@@ -205,7 +206,7 @@ async fn clock_spec(fetcher: &Fetcher, address: Option<&str>) -> Result<ClockSpe
     let Some(address) = address else {
         return Ok(ClockSpec::real());
     };
-    let base = parse_base(address)?;
+    let base = parse_base("--clock-from", address)?;
     if !is_loopback_host(&base) {
         return Err(Failure::usage(
             "--clock-from takes only a synthetic network on loopback",
@@ -234,7 +235,7 @@ async fn clock_spec(fetcher: &Fetcher, address: Option<&str>) -> Result<ClockSpe
 
 fn settings(
     arguments: &CrawlArguments,
-    place: Place,
+    (place, reach): (Place, Reach),
     spec: &ClockSpec,
     credentials: Vec<Credential>,
 ) -> Result<CrawlSettings, Failure> {
@@ -244,28 +245,9 @@ fn settings(
         host,
         loopback,
     } = place;
-    let limits = match arguments.limits {
-        LimitsChoice::Keep => Limits::Keep {
-            reserve: arguments
-                .reserve
-                .unwrap_or(if loopback { 0.0 } else { RESERVE }),
-            guard: if loopback {
-                GUARD_LOOPBACK.mul_f64(spec.limit.rate.max(1.0))
-            } else {
-                GUARD
-            },
-            pace: match arguments.pace {
-                PaceChoice::Even => Pace::Even,
-                PaceChoice::Burst => Pace::Burst,
-            },
-        },
-        LimitsChoice::Off if loopback => Limits::Off,
-        LimitsChoice::Off => {
-            return Err(Failure::usage(
-                "--limits off is taken only for a host on loopback; limits of others are kept",
-            ));
-        }
-    };
+    let seeds = seeds(arguments, &network, &host)?;
+    let loopback = loopback || reach.is_this_machine() && are_this_machine(&network, &seeds);
+    let limits = limits(arguments, loopback, spec)?;
     if let Some(cap) = &arguments.spend {
         check_currency(&network, &cap.currency)?;
     }
@@ -279,7 +261,6 @@ fn settings(
             "--include-opted-out wants the reason, in words: it is kept in the run's record",
         ));
     }
-    let seeds = seeds(arguments, &network, &host)?;
     let clock_source = match &arguments.clock_from {
         Some(_) => format!("synthetic from {}", spec.real_origin_us),
         None => "real".to_owned(),
@@ -295,6 +276,7 @@ fn settings(
             "limits": format!("{limits:?}"),
             "history": history::text(arguments.history),
             "include_opted_out": arguments.include_opted_out,
+            "hosts": arguments.hosts,
             "permission": arguments.i_have_permission,
             "credentials": credentials::record(&credentials),
             "raw": arguments.raw,
@@ -304,8 +286,8 @@ fn settings(
         }),
         base,
         host,
-        // Hosts differ in what they can be asked; until that is found out, one is asked for all.
-        hosts: HostPatterns::default(),
+        hosts: reach.hosts,
+        named_hosts: reach.named,
         seeds,
         depth: arguments.depth,
         follow: follow(arguments.follow),
@@ -337,6 +319,38 @@ fn settings(
         keep_raw: arguments.raw,
         network: Arc::new(network),
     })
+}
+
+fn limits(arguments: &CrawlArguments, loopback: bool, spec: &ClockSpec) -> Result<Limits, Failure> {
+    match arguments.limits {
+        LimitsChoice::Keep => Ok(Limits::Keep {
+            reserve: arguments
+                .reserve
+                .unwrap_or(if loopback { 0.0 } else { RESERVE }),
+            guard: if loopback {
+                GUARD_LOOPBACK.mul_f64(spec.limit.rate.max(1.0))
+            } else {
+                GUARD
+            },
+            pace: match arguments.pace {
+                PaceChoice::Even => Pace::Even,
+                PaceChoice::Burst => Pace::Burst,
+            },
+        }),
+        LimitsChoice::Off if loopback => Ok(Limits::Off),
+        LimitsChoice::Off => Err(Failure::usage(
+            "--limits off is taken only for hosts on loopback; limits of others are kept",
+        )),
+    }
+}
+
+/// Whether everybody who was named lives on this machine, where nobody is asked for all.
+fn are_this_machine(network: &Network, seeds: &[String]) -> bool {
+    let is_here = |text: &String| {
+        let home = network.seed(text, "").ok().and_then(|it| network.home(&it));
+        home.is_some_and(|home| is_loopback_host(&home.base))
+    };
+    network.asks_subjects() && !seeds.is_empty() && seeds.iter().all(is_here)
 }
 
 /// Money can be capped only where it is counted.

@@ -46,7 +46,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Merge(arguments) => merge::run(&arguments).await,
         Command::Login(arguments) => login::run(&arguments, &vault).await,
         Command::Auth(command) => auth::run(command, &vault).await,
-        Command::Network(command) => network::run(command),
+        Command::Network(command) => Box::pin(network::run(command, &vault)).await,
         Command::Sim(SimCommand::Serve(arguments)) => sim::run(&arguments).await,
         Command::Simulate(arguments) => simulate::run(&arguments).await,
         Command::Demo(arguments) => Box::pin(demo::run(&arguments)).await,

@@ -1,44 +1,52 @@
-//! `kittiwake network`: look at definitions.
+//! `kittiwake network`: look at definitions, begin and check one's own.
 
-use crate::cli::NetworkCommand;
+mod against;
+mod skeleton;
+
+use crate::cli::{NetworkCommand, VaultArguments};
 use crate::console;
 use crate::definitions::{self, SHIPPED};
 use crate::failure::Failure;
-use kittiwake_network::Network;
+use kittiwake_network::{Network, Proved};
 use serde_json::json;
+use std::path::Path;
 use std::process::ExitCode;
 
-pub(crate) fn run(command: NetworkCommand) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(
+    command: NetworkCommand,
+    vault: &VaultArguments,
+) -> Result<ExitCode, Failure> {
     match command {
-        NetworkCommand::Check { file } => {
-            let network = definitions::read(&file)?;
-            console::output(&format!(
-                "{}: correct: {}",
-                file.display(),
-                describe(&network)
-            ));
-        }
+        NetworkCommand::Check(arguments) => match &arguments.against {
+            Some(address) => return against::run(&arguments, address, vault).await,
+            None => check(&arguments.file)?,
+        },
+        NetworkCommand::New { name, output } => skeleton::run(&name, output)?,
         NetworkCommand::List { json } => list(json)?,
         NetworkCommand::Robots { name, json } => robots(&definitions::find(&name)?, json),
         NetworkCommand::Show { name } => {
-            let (_, text) = SHIPPED
-                .iter()
-                .find(|(shipped, _)| *shipped == name)
-                .ok_or_else(|| {
-                    let known: Vec<_> = SHIPPED.iter().map(|(shipped, _)| *shipped).collect();
-                    Failure::usage(format!(
-                        "no shipped network {name:?}; shipped are {}",
-                        known.join(", ")
-                    ))
-                })?;
+            let text = definitions::shipped(&name).ok_or_else(|| {
+                let known = definitions::shipped_names();
+                Failure::usage(format!("no shipped network {name:?}; shipped are {known}"))
+            })?;
             console::output(text.trim_end());
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
+fn check(file: &Path) -> Result<(), Failure> {
+    let network = definitions::read(file)?;
+    console::output(&format!(
+        "{}: correct: {}",
+        file.display(),
+        describe(&network)
+    ));
+    Ok(())
+}
+
 fn list(json: bool) -> Result<(), Failure> {
-    for (name, _) in SHIPPED {
+    for (place, (name, _)) in SHIPPED.iter().enumerate() {
         let network = definitions::find(name)?;
         if json {
             let robots: Vec<_> = network.robots().iter().map(|robot| &robot.name).collect();
@@ -46,14 +54,19 @@ fn list(json: bool) -> Result<(), Failure> {
             let line = json!({
                 "name": network.name(),
                 "title": network.title(),
-                "verified_on": network.verified_on().to_string(),
+                "description": network.description(),
+                "verified_on": network.verified_on(),
+                "proved": network.proved().map(Proved::word),
+                "proof": network.proof(),
+                "access": network.access(),
                 "digest": network.digest(),
                 "robots": robots,
                 "queries": queries,
             });
             console::output(&line.to_string());
         } else {
-            console::output(&format!("{name:<12} {}", describe(&network)));
+            let gap = if place == 0 { "" } else { "\n" };
+            console::output(&format!("{gap}{}", introduce(&network)));
         }
     }
     Ok(())
@@ -86,6 +99,26 @@ fn robots(network: &Network, json: bool) {
             robot.name, robot.kind, robot.description
         ));
     }
+}
+
+/// A network for people who choose one.
+fn introduce(network: &Network) -> String {
+    let mut text = format!("{}: {}", network.name(), network.title());
+    if !network.description().is_empty() {
+        text = format!("{text}. {}", network.description());
+    }
+    let proved = match (network.proved(), network.proof()) {
+        (None, _) => "nothing is claimed".to_owned(),
+        (Some(proved), None) => proved.word().to_owned(),
+        (Some(proved), Some(proof)) => format!("{} ({proof})", proved.word()),
+    };
+    let robots: Vec<_> = network.robots().iter().map(|robot| &*robot.name).collect();
+    format!(
+        "{text}\n  proved    {proved}\n  access    {}\n  verified  on {}\n  robots    {}",
+        network.access().unwrap_or("not said"),
+        network.verified_on(),
+        robots.join(", "),
+    )
 }
 
 fn describe(network: &Network) -> String {

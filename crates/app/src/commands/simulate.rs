@@ -2,6 +2,7 @@
 
 mod inputs;
 mod outputs;
+mod partition;
 mod plot;
 
 use crate::cli::{ObjectiveChoice, SimulateArguments};
@@ -34,6 +35,9 @@ pub(super) struct Outcome {
 }
 
 pub(crate) async fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
+    if !arguments.partition.partition.is_empty() {
+        return partition::run(arguments).await;
+    }
     let deciders = deciders(arguments)?;
     let trace = inputs::trace(arguments).await?;
     if arguments.one_visit || arguments.hash_unbudgeted || arguments.mispredictions.is_some() {

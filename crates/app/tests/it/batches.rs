@@ -71,12 +71,14 @@ fn a_dearer_query_helps_out_while_the_limit_of_the_cheaper_one_is_used_up() {
     };
     let many = "[queries.profiles]\n";
     let one = "[queries.profile]\n";
+    let about = "[queries.instance]\n";
     definition(
         &folder,
         &format!("{}{}", budget("many", 1), budget("one", 500)),
         &[
             (many, &format!("{many}budgets = [\"many\"]\n")),
             (one, &format!("{one}budgets = [\"one\"]\n")),
+            (about, &format!("{about}budgets = [\"one\"]\n")),
         ],
     );
     let users = sim.truth("users");

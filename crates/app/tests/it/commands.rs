@@ -85,18 +85,6 @@ fn the_synthetic_network_keeps_the_limits_of_a_file() {
     );
 }
 
-#[test]
-fn networks_can_be_listed_shown_and_checked() {
-    let folder = Folder::new();
-    let list = folder.run(&["network", "list", "--json"]);
-    let line: Value = serde_json::from_slice(&list.stdout).expect("JSON");
-    assert_eq!(line["name"], "mastodon");
-    let shown = folder.run(&["network", "show", "mastodon"]);
-    std::fs::write(folder.path("mine.toml"), &shown.stdout).expect("a file");
-    let checked = folder.run(&["network", "check", "mine.toml"]);
-    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
-}
-
 /// A world in which a crawl takes a while, and somebody in it to begin with.
 fn slow_world(latency_ms: u32) -> (Folder, Sim, String) {
     let folder = Folder::new();

@@ -23,7 +23,12 @@ pub(crate) struct Call {
 pub(crate) struct Counterpart {
     pub(crate) address: String,
     calls: Arc<Mutex<Vec<Call>>>,
+    /// Whether it answers by itself what it is.
+    is_asked_about: bool,
 }
+
+/// What a Mastodon server is asked first.
+const ABOUT: &str = "/api/v2/instance";
 
 type Answer = dyn Fn(&Call, &mut TcpStream) -> std::io::Result<()> + Send + Sync;
 
@@ -44,7 +49,25 @@ impl Counterpart {
                 std::thread::spawn(move || serve(connection, host, &heard, &*answer));
             }
         });
-        Self { address, calls }
+        Self {
+            address,
+            calls,
+            is_asked_about: false,
+        }
+    }
+
+    /// One that says of itself that it is a Mastodon server of today; that it was asked is not counted.
+    pub(crate) fn mastodon(
+        answer: impl Fn(&Call, &mut TcpStream) -> std::io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        let server = Self::start(move |call, stream| match &*call.target {
+            ABOUT => reply(stream, "200 OK", "", br#"{"version":"4.5.0"}"#),
+            _ => answer(call, stream),
+        });
+        Self {
+            is_asked_about: true,
+            ..server
+        }
     }
 
     /// Always the same JSON.
@@ -53,7 +76,9 @@ impl Counterpart {
     }
 
     pub(crate) fn calls(&self) -> Vec<Call> {
-        self.calls.lock().expect("calls").clone()
+        let mut calls = self.calls.lock().expect("calls").clone();
+        calls.retain(|call| !self.is_asked_about || call.target != ABOUT);
+        calls
     }
 }
 

@@ -64,6 +64,7 @@ fn every_command_shows_an_example() {
     for known in [
         "crawl",
         "network check",
+        "network new",
         "sim serve",
         "config show",
         "doctor",

@@ -28,7 +28,7 @@ fn outcomes_within(server: &Counterpart, memory_mib: u64) -> Vec<(String, String
 }
 
 /// The greatest memory of a process while it runs, in MiB.
-fn watch_memory(process: &mut Running) -> u64 {
+pub(crate) fn watch_memory(process: &mut Running) -> u64 {
     let path = format!("/proc/{}/status", process.child.id());
     let mut peak_kib = 0;
     for _ in 0..60_000 {
@@ -192,7 +192,7 @@ fn endless_pages_end_at_the_declared_bound() {
     assert!(found.iter().all(|row| row[1] == "cap reached"), "{found:?}");
     let calls = rows(
         &open(&folder.path("t.db")),
-        "SELECT count(*) FROM query_log",
+        "SELECT count(*) FROM query_log WHERE query NOT LIKE 'instance%'",
     );
     assert_eq!(calls.into_iter().flatten().collect::<Vec<_>>(), ["40"]);
 }

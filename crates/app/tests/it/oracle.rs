@@ -220,7 +220,7 @@ impl Truth {
         }
     }
 
-    fn user_row(&self, id: &str) -> Vec<String> {
+    pub(crate) fn user_row(&self, id: &str) -> Vec<String> {
         let user = &self.users[id];
         let names = [
             "id",
@@ -236,7 +236,7 @@ impl Truth {
         names.iter().map(|name| field(user, name)).collect()
     }
 
-    fn status_row(&self, id: &str) -> Vec<String> {
+    pub(crate) fn status_row(&self, id: &str) -> Vec<String> {
         let status = &self.statuses[id];
         let names = [
             "id",

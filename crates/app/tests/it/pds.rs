@@ -1,18 +1,11 @@
 //! Log-ins at the real PDS, the server that Bluesky's accounts live on, and crawls with its sessions.
-//!
-//! `KITTIWAKE_TEST_PDS` names the folder into which `./test` installs it, from `tests/pds`.
 
-use crate::support::{Client, Folder, open, output_of, rows, text};
+use crate::atproto::Servers;
+use crate::support::{Folder, open, output_of, rows, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::process::Output;
 
-/// How long the servers may take to start, on a machine that has other things to do.
-const START_MAX: Duration = Duration::from_mins(3);
 /// The servers let an access token be good for two hours, and a renewal token for two more once it
 /// was used.
 const TOKEN_LIFE_S: i64 = 2 * 3_600;
@@ -94,65 +87,24 @@ match = '.error == "ExpiredToken" or .error == "InvalidToken"'
 outcome = "auth expired"
 "#;
 
-/// The servers, and a way to tell their owners what to do.
+/// The servers, with one account, and a folder of crawls.
 struct Pds {
-    server: Child,
+    servers: Servers,
     folder: Folder,
-    client: Client,
-    address: String,
-    control: String,
     did: String,
-}
-
-impl Drop for Pds {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-    }
 }
 
 impl Pds {
     /// Starts them, with one account and three posts; nothing where they are not installed.
     fn start() -> Option<Self> {
-        let Some(installed) = std::env::var_os("KITTIWAKE_TEST_PDS").map(PathBuf::from) else {
-            println!("skipped: KITTIWAKE_TEST_PDS names no folder");
-            return None;
-        };
-        let folder = Folder::new();
-        let scratch = folder.path("servers");
-        std::fs::create_dir(&scratch).expect("a folder");
-        let mut server = Command::new("node")
-            .arg(installed.join("server.mjs"))
-            .env("TMPDIR", &scratch)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("node starts");
-        let stdout = server.stdout.take().expect("standard output is piped");
-        let (tell, told) = mpsc::channel();
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            let _ = BufReader::new(stdout).read_line(&mut line);
-            let _ = tell.send(line);
-        });
-        let line = told.recv_timeout(START_MAX).unwrap_or_default();
-        let mut pds = Self {
-            server,
-            folder,
-            client: Client::new(),
-            address: String::new(),
-            control: String::new(),
-            did: String::new(),
-        };
-        let ready: Value = serde_json::from_str(&line).expect("one JSON line when ready");
-        let place = |key: &str| ready[key].as_str().expect("an address").to_owned();
-        (pds.address, pds.control) = (place("pds"), place("control"));
+        let servers = Servers::start(None)?;
         let account = format!("account?handle={HANDLE}&password={PASSWORD}&posts=3");
-        let made = pds.tell(&account);
-        made["did"]
-            .as_str()
-            .expect("an id")
-            .clone_into(&mut pds.did);
+        let made = servers.tell(&account);
+        let pds = Self {
+            did: made["did"].as_str().expect("an id").to_owned(),
+            servers,
+            folder: Folder::new(),
+        };
         let definition = pds.folder.path("pds.toml");
         std::fs::write(definition, DEFINITION).expect("a definition");
         let made = pds.folder.say("auth key vault.key");
@@ -161,8 +113,7 @@ impl Pds {
     }
 
     fn tell(&self, what: &str) -> Value {
-        let answer = self.client.get(&format!("{}/{what}", self.control));
-        serde_json::from_str(&answer).expect("JSON")
+        self.servers.tell(what)
     }
 
     /// Sets the servers' clock, from now on so many seconds ahead of ours.
@@ -182,7 +133,7 @@ impl Pds {
         let mut command = self.folder.kittiwake();
         command.args(words.split_whitespace()).args([
             "--host",
-            &self.address,
+            &self.servers.pds,
             "--key-file",
             "vault.key",
         ]);
@@ -226,9 +177,6 @@ impl Pds {
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).expect("a folder") {
                 let path = entry.expect("an entry").path();
-                if path == self.folder.path("./servers") {
-                    continue;
-                }
                 if path.is_dir() {
                     folders.push(path);
                     continue;

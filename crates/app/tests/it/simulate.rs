@@ -22,13 +22,13 @@ fn town() -> String {
     trace
 }
 
-fn simulate(folder: &Folder, words: &str) -> Output {
+pub(crate) fn simulate(folder: &Folder, words: &str) -> Output {
     let mut all = vec!["simulate"];
     all.extend(words.split_whitespace());
     folder.run(&all)
 }
 
-fn lines(output: &Output) -> Vec<Value> {
+pub(crate) fn lines(output: &Output) -> Vec<Value> {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let shown = text(&output.stdout);
     let lines = shown.lines();

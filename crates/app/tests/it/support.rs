@@ -1,6 +1,6 @@
 //! Starting the binary, talking to the synthetic network, reading crawl files.
 
-use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Method, Request};
+use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Request};
 use rusqlite::Connection;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -216,10 +216,15 @@ impl Sim {
 
     /// All rows of a table of the ground truth.
     pub(crate) fn truth(&self, table: &str) -> Vec<Value> {
+        self.truth_where(table, "")
+    }
+
+    /// The same with further parameters, `&hosts=…`.
+    pub(crate) fn truth_where(&self, table: &str, more: &str) -> Vec<Value> {
         let mut rows: Vec<Value> = Vec::new();
         let mut after = String::new();
         for _ in 0..10_000 {
-            let page = self.get(&format!("/_sim/truth/{table}?limit=5000{after}"));
+            let page = self.get(&format!("/_sim/truth/{table}?limit=5000{more}{after}"));
             let before = rows.len();
             rows.extend(
                 page.lines()
@@ -304,6 +309,9 @@ impl Client {
             user_agent: "kittiwake-tests".into(),
             body_bytes_max: 256 << 20,
             bodies_in_flight_bytes_max: 512 << 20,
+            // Servers that are seeded take their time on a machine that has other things to do.
+            total_timeout: Duration::from_mins(5),
+            idle_timeout: Duration::from_mins(5),
             ..FetchConfig::default()
         };
         let fetcher = {
@@ -314,15 +322,8 @@ impl Client {
     }
 
     pub(crate) fn get(&self, url: &str) -> String {
-        let request = Request {
-            method: Method::Get,
-            url: url.parse().expect("a URL"),
-            headers: Vec::new(),
-            secret_headers: Vec::new(),
-            secret_query: Vec::new(),
-            body: None,
-            trust: HostTrust::Named,
-        };
+        let address = url.parse().expect("a URL");
+        let request = Request::get(address, HostTrust::Named);
         let response = self
             .runtime
             .block_on(self.fetcher.fetch(request))

@@ -2,6 +2,7 @@
 
 use super::{Check, bytes};
 use crate::spreadsheet::Census;
+use crate::standing::asked;
 use crate::{console, environment};
 use kittiwake_store::sqlite::check::{self, CrawlCheck, RunCheck};
 use kittiwake_store::{StoreError, StoreErrorKind};
@@ -137,7 +138,7 @@ fn last_run(area: &str, run: Option<&RunCheck>, held: bool, now_us: i64) -> Vec<
     let Some(run) = run else {
         return vec![Check::ok(area, check, "none yet")];
     };
-    let name = format!("run {} of {} at {}", run.number, run.network, run.host);
+    let name = format!("run {} of {}", run.number, asked(&run.network, &run.host));
     let mut checks = vec![match (&run.end, held) {
         (None, true) => Check::ok(area, check, format!("{name} is going on")),
         (None, false) => Check::warning(
