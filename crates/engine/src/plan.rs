@@ -171,7 +171,8 @@ impl Shop {
         let is_own = home.is_some_and(|home| site.is_at(&home));
         let is_one_of_several = !self.settings.hosts.is_empty() && *query.whom() == Whom::Home;
         if is_one_of_several && is_own && !self.is_stood_in_for(subject) {
-            if !self.can_be_asked_for(&kind, &alias) {
+            let may_be_named = self.settings.rounds.end() && !self.is_silent(first, &alias, &site);
+            if !self.can_be_asked_for(&kind, &alias) || may_be_named {
                 return Err(CannotAsk::NotNamedYet);
             }
             // Its own host does not say what it calls it; nobody else will.

@@ -6,6 +6,7 @@ use crate::lanes::{Kind, Place, QueueId, Server, Way};
 use crate::parking::Parked;
 use crate::plan::CannotAsk;
 use crate::scheduler::Scheduler;
+use crate::unnamed::Patience;
 use crate::walk::{Step, StepPage};
 use crate::work::{Call, Work};
 use kittiwake_frontier::Back;
@@ -158,11 +159,18 @@ impl Scheduler {
             Ok(call) => call,
             Err(CannotAsk::Out) => return self.put_off_unreachable(lane, tasks).await,
             Err(CannotAsk::NotNamedYet) => {
-                if self.waits_for_name(lane, &tasks) {
+                if self.waits_for_name(lane, &tasks, Patience::StandsIn) {
                     return Ok(());
                 }
                 shop.stand_in_for(subject);
                 return Box::pin(self.prepare(lane, robot, tasks, begun)).await;
+            }
+            // An endless crawl comes back to them anyway.
+            Err(CannotAsk::Unnamed)
+                if shop.settings.rounds.end()
+                    && self.waits_for_name(lane, &tasks, Patience::GivenUp) =>
+            {
+                return Ok(());
             }
             Err(error) => {
                 let reason = (error.outcome(), &*error.to_string());

@@ -124,6 +124,19 @@ impl Shop {
         }
     }
 
+    /// Whether a host will not say what it calls a subject: it was asked, or is shut. Otherwise the
+    /// question lacks only what others may still tell.
+    pub(crate) fn is_silent(&self, task: &TaskRecord, id: &str, site: &Site) -> bool {
+        let network = &self.settings.network;
+        let mut queries = network.resolve_queries(&task.identity.kind);
+        site.is_out()
+            || queries.any(|query| {
+                network.tells(query, id)
+                    && (site.is_closed(&query.name)
+                        || self.was_answered(task.row.subject, &query.name, site))
+            })
+    }
+
     /// Whether there is a question that tells this id of objects of a type.
     pub(crate) fn can_be_asked_for(&self, kind: &str, id: &str) -> bool {
         let network = &self.settings.network;
