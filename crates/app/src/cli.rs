@@ -207,6 +207,16 @@ pub(crate) struct CrawlArguments {
     #[arg(long, conflicts_with = "until_idle")]
     pub again: bool,
 
+    /// How calls are divided among people who are visited again: adaptive, round-robin, or another of
+    /// those that simulate compares. ROBOT=NAME chooses for one robot; again for each.
+    #[arg(
+        long = "policy",
+        value_name = "[ROBOT=]NAME",
+        value_delimiter = ',',
+        default_value = "adaptive"
+    )]
+    pub policies: Vec<String>,
+
     /// How many calls may be in flight at once.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub concurrency: u16,

@@ -23,6 +23,7 @@ mod methods;
 mod money;
 mod outlook;
 mod place;
+mod policies;
 mod progress;
 mod reach;
 mod robots;

@@ -4,6 +4,7 @@ use crate::caps::Caps;
 use crate::crashpoint::CrashPoint;
 use crate::credential::{Held, Refusal, Standing, redact, redact_raw};
 use crate::permits::{Answered, Charge, Permit, Taken};
+use crate::population::Population;
 use crate::settings::{CrawlSettings, Parts};
 use crate::settle::UNTOLD_WAIT_US;
 use crate::site::Sites;
@@ -15,7 +16,6 @@ use kittiwake_fetch::{
     BodyPermit, FetchError, FetchErrorKind, Fetcher, HostTrust, Method, Request, Response,
     http_date_us, retry_after,
 };
-use kittiwake_frontier::{Policy, Shared};
 use kittiwake_model::outcome::Consequence;
 use kittiwake_model::{
     BudgetId, Commit, CommitReport, Expansion, Key, LimitTime, Name, OutcomeCode, RealTime,
@@ -30,7 +30,7 @@ use std::sync::Mutex as PlainMutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Notify;
 use url::Url;
 
 /// Redirects followed for one call, each charged like a call of its own.
@@ -86,13 +86,12 @@ pub(crate) struct Shop {
     pub store: Arc<dyn Store>,
     pub fetcher: Fetcher,
     pub clock: Clock,
-    pub policy: Arc<dyn Policy>,
+    pub populations: HashMap<Name, Population>,
     pub crash: CrashHook,
     pub node: String,
     pub sites: Sites,
     pub caps: PlainMutex<Caps>,
     pub expansion: Arc<Expansion>,
-    pub shared: Mutex<Shared>,
     pub wire: Wire,
     pub inquiries: Inquiries,
     /// One for each credential.
@@ -292,7 +291,7 @@ impl Shop {
     pub(crate) fn new(
         settings: CrawlSettings,
         parts: Parts,
-        expansion: Expansion,
+        (expansion, populations): (Expansion, HashMap<Name, Population>),
         remembered: Option<HashMap<String, Capabilities>>,
     ) -> Self {
         let place = (&parts.clock, &*parts.node);
@@ -309,12 +308,11 @@ impl Shop {
             store: parts.store,
             fetcher: parts.fetcher,
             clock: parts.clock,
-            policy: parts.policy,
+            populations,
             crash: parts.crash,
             node: parts.node,
             sites,
             expansion: Arc::new(expansion),
-            shared: Mutex::new(Shared::default()),
             wire: Wire::default(),
             inquiries: Inquiries::default(),
         }

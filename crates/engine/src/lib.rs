@@ -26,6 +26,7 @@ mod open;
 mod parking;
 mod permits;
 mod plan;
+mod population;
 mod prepare;
 mod probe;
 mod progress;

@@ -4,6 +4,7 @@ use crate::EngineError;
 use crate::exchange::Shop;
 use crate::introduce;
 use crate::limit_status::set_calls_aside;
+use crate::population::populations;
 use crate::scheduler::Scheduler;
 use crate::settings::{CrawlSettings, Limits, Parts, Rounds};
 use kittiwake_model::{
@@ -41,7 +42,11 @@ pub(crate) async fn open(
     let asks_for_limits = set_calls_aside(&mut settings);
     let now = parts.clock.world();
     let remembered = introduce::remembered(&*parts.store, &settings, now).await?;
-    let shop = Arc::new(Shop::new(settings, parts, expansion, remembered));
+    let is_endless = !settings.rounds.end();
+    let robots = &expansion.robots;
+    let populations = populations(&*parts.store, robots, &parts.policies, is_endless).await?;
+    let people = (expansion, populations);
+    let shop = Arc::new(Shop::new(settings, parts, people, remembered));
     shop.sites.home.recall(&shop.settings).await?;
     let place = RoundPlace {
         store: &*shop.store,
@@ -61,6 +66,7 @@ pub(crate) async fn open(
     }
     let numbers = (run, round);
     let mut scheduler = Scheduler::new(Arc::clone(&shop), progress, numbers, jitter_seed, started);
+    scheduler.rank_lanes();
     scheduler.take_earlier_controls().await?;
     scheduler.count_waiting().await?;
     Ok(scheduler)

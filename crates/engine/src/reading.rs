@@ -180,7 +180,7 @@ impl Scheduler {
             if due <= now || record.row.visited >= Some(at) {
                 return true;
             }
-            self.frontier.release(lane, *key, Back::Out);
+            self.frontier.release(lane, *key, Back::To(due));
             rows.push(FrontierRow {
                 visited: Some(at),
                 due,

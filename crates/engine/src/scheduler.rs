@@ -14,7 +14,9 @@ use crate::unnamed::Unnamed;
 use crate::work::Work;
 use crate::{EngineError, Progress};
 use kittiwake_frontier::{Back, Frontier, Place};
-use kittiwake_model::{Commit, CommitReport, Key, Name, RunEnd, RunUpdate, WorldTime};
+use kittiwake_model::{
+    Commit, CommitReport, Filed, Key, Name, RobotFiling, RunEnd, RunUpdate, WorldTime,
+};
 use kittiwake_store::DueQuestion;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,6 +32,10 @@ const LEASES_MAX: usize = 1_024;
 /// Calls for one subject each that are kept at hand, however few are sent at once: a look into the
 /// store is shared by half as many.
 const SINGLE_MIN: usize = 32;
+
+/// Of ranked subjects this part is chosen ahead, and so many calls at least.
+const RANKED_PART: usize = 256;
+const RANKED_MIN: usize = 2;
 
 /// Subjects that were looked up and are remembered at once.
 const LOOKED_UP_MAX: usize = 100_000;
@@ -66,6 +72,8 @@ pub(crate) struct Scheduler {
     pub probing: HashMap<String, Vec<(Name, Key)>>,
     /// Tasks that wait until their own hosts say what they call them.
     pub unnamed: Unnamed,
+    /// Those who were filed in ranked lanes since their cards were last looked at.
+    pub newcomers: HashMap<Name, Vec<Key>>,
     /// Tasks that failed and came back to the frontier.
     pub returns: HashMap<(Key, Name), Returned>,
     pub in_flight: JoinSet<Result<Done, EngineError>>,
@@ -103,6 +111,7 @@ impl Scheduler {
             looked_up: HashMap::new(),
             probing: HashMap::new(),
             unnamed: Unnamed::default(),
+            newcomers: HashMap::new(),
             returns: HashMap::new(),
             in_flight: JoinSet::new(),
             backlog: false,
@@ -117,11 +126,17 @@ impl Scheduler {
     }
 
     /// Files a subject in the near future, unless this crawl has no further use for it.
-    fn file(&mut self, lane: &Name, subject: Key, visited: Option<WorldTime>, due: WorldTime) {
+    fn file(&mut self, filed: &Filed) -> Result<(), EngineError> {
         let filings = &self.shop.expansion.robots;
-        if filings.iter().any(|filing| filing.lane == *lane) && self.is_wanted(visited) {
-            self.frontier.file(lane, subject, due);
+        let is_ours = filings.iter().any(|filing| filing.lane == filed.lane);
+        if !is_ours || !self.is_wanted(filed.visited) {
+            return Ok(());
         }
+        if self.frontier.is_ranked(&filed.lane) {
+            return self.file_ranked(filed);
+        }
+        self.frontier.file(&filed.lane, filed.subject, filed.due);
+        Ok(())
     }
 
     /// Whether a subject that was last visited then has to be visited in this run.
@@ -190,7 +205,10 @@ impl Scheduler {
             }
             let begun = Instant::now();
             let batch = self.batch_size(&filing.robot)?;
+            let is_ranked = self.frontier.is_ranked(&filing.lane);
             let enough = match batch {
+                // Whoever is chosen early is chosen by what was known then.
+                _ if is_ranked => self.ranked_enough(filing, batch, enough),
                 1 => enough.max(SINGLE_MIN),
                 _ => enough,
             };
@@ -199,12 +217,16 @@ impl Scheduler {
             if at_hand > enough / 2 {
                 continue;
             }
-            self.refill(&filing.lane).await?;
+            self.refill(filing).await?;
             let calls_wanted = enough.saturating_sub(at_hand);
             let wanted = calls_wanted.min((LEASES_MAX / batch).max(1)) * batch;
             let wanted = self.filling(&filing.lane, batch, wanted);
             let until = self.due_until();
-            let leases = self.frontier.lease(&filing.lane, until, wanted);
+            let leases = if is_ranked {
+                self.lease_ranked(filing, wanted).await?
+            } else {
+                self.frontier.lease(&filing.lane, until, wanted)
+            };
             if leases.is_empty() {
                 continue;
             }
@@ -223,6 +245,12 @@ impl Scheduler {
     /// Work of each robot that is kept at hand.
     pub(crate) fn enough(&self) -> usize {
         (self.shop.settings.concurrency * 2).clamp(4, 256)
+    }
+
+    /// The same of a robot whose subjects are ranked: no more than a small part of them is chosen ahead.
+    fn ranked_enough(&self, filing: &RobotFiling, batch: usize, enough: usize) -> usize {
+        let part = self.frontier.ranked_count(&filing.lane) / (RANKED_PART * batch);
+        part.clamp(RANKED_MIN, enough.max(RANKED_MIN))
     }
 
     /// Work of a robot that there is no need to add to. What waits for a limit of its own keeps
@@ -271,7 +299,14 @@ impl Scheduler {
     }
 
     /// Fetches the next batch of a lane from the store, if memory runs low.
-    async fn refill(&mut self, lane: &Name) -> Result<(), EngineError> {
+    async fn refill(&mut self, filing: &RobotFiling) -> Result<(), EngineError> {
+        let lane = &filing.lane;
+        if self.frontier.is_ranked(lane) {
+            while let Some(wanted) = self.frontier.wanted(lane) {
+                self.read_ranked(filing, wanted).await?;
+            }
+            return Ok(());
+        }
         let Some(wanted) = self.frontier.wanted(lane) else {
             return Ok(());
         };
@@ -287,7 +322,7 @@ impl Scheduler {
     }
 
     /// Everybody in a lane whom this run has to visit.
-    fn due_question(&self, lane: &Name) -> DueQuestion {
+    pub(crate) fn due_question(&self, lane: &Name) -> DueQuestion {
         DueQuestion {
             lane: lane.clone(),
             after: None,
@@ -389,7 +424,7 @@ impl Scheduler {
         for report in reports {
             self.backlog |= report.backlog;
             for filed in &report.filed {
-                self.file(&filed.lane, filed.subject, filed.visited, filed.due);
+                self.file(filed)?;
                 if self.is_wanted(filed.visited) && filed.visited.is_none() {
                     self.progress
                         .update(|shown| shown.robot(&filed.robot).waiting += 1);
@@ -412,7 +447,14 @@ impl Scheduler {
             .collect();
         for record in self.shop.store.tasks(asked).await?.into_iter().flatten() {
             let row = record.row;
-            self.file(&row.lane, row.subject, row.visited, row.due);
+            self.file(&Filed {
+                subject: row.subject,
+                robot: row.robot,
+                lane: row.lane,
+                visited: row.visited,
+                due: row.due,
+                state: row.state,
+            })?;
         }
         Ok(())
     }
@@ -604,6 +646,7 @@ impl Scheduler {
         let ended = self.shop.clock.real();
         let commit = Commit {
             at: self.shop.clock.world(),
+            learnt: self.shop.learnt(),
             run: Some(RunUpdate::End {
                 run: self.run,
                 end: RunEnd { ended, reason },

@@ -106,7 +106,8 @@ pub struct Parts {
     pub ledger: Option<Ledger>,
     pub fetcher: Fetcher,
     pub clock: Clock,
-    pub policy: Arc<dyn Policy>,
+    /// How robots decide whom to visit again; those that are not named here take turns.
+    pub policies: BTreeMap<Name, Arc<dyn Policy>>,
     pub progress: Arc<Progress>,
     pub crash: CrashHook,
     /// Set to ask the crawl to finish what is in flight and stop.

@@ -5,11 +5,10 @@ use crate::backfill;
 use crate::exchange::{Ending, Heard, Shop};
 use crate::walk::{self, PageEnd, StepPage};
 use crate::work::{POSTS_MAX, Purpose, TRIES_MAX, Work};
-use kittiwake_frontier::{State, Visit};
 use kittiwake_model::outcome::Consequence;
 use kittiwake_model::{
-    Commit, CursorState, FrontierRow, Key, LogRow, Outcome, OutcomeCode, Sweep, Table, Value, Walk,
-    WorldTime,
+    Commit, CursorState, FrontierRow, Identity, Key, LogRow, Object, Outcome, OutcomeCode,
+    Reference, Sweep, Table, Value, Walk, Weight, WorldTime,
 };
 use kittiwake_network::{Query, Reading, Robot};
 use kittiwake_store::TaskRecord;
@@ -122,7 +121,7 @@ impl Shop {
             observed,
             ..
         } = heard;
-        remember_posts(&mut work.posts, &reading);
+        remember_posts(work, &reading);
         work.set_aside(&reading.absent);
         commit.outcomes = Self::outcomes(work, reading.outcome, &reading.reason);
         for (subject, code, reason) in std::mem::take(&mut reading.subject_outcomes) {
@@ -162,7 +161,7 @@ impl Shop {
         }
         let mut due = Vec::with_capacity(work.tasks.len());
         for task in &mut work.tasks {
-            let row = self.visited(&task.row, &work.posts, observed).await?;
+            let row = self.visited(&task.row, &work.posts, observed)?;
             due.push((row.subject, row.due));
             commit.frontier.push(row);
         }
@@ -300,37 +299,6 @@ impl Shop {
             .ok_or_else(|| EngineError::Broken(format!("no robot {name:?}")))
     }
 
-    /// The frontier row after a completed visit.
-    async fn visited(
-        &self,
-        row: &FrontierRow,
-        posts: &[WorldTime],
-        at: WorldTime,
-    ) -> Result<FrontierRow, EngineError> {
-        let mut shared = self.shared.lock().await;
-        let mut state = State::from_bytes(row.state.clone())
-            .map_err(|error| EngineError::Broken(error.to_string()))?;
-        self.policy
-            .observe(&mut shared, &mut state, &Visit::complete(at, posts));
-        let due = self.policy.due(&shared, &state, 0.0, at);
-        let due = due.max(self.rested(&row.robot, at)?);
-        let visits = row.visits.saturating_add(1);
-        Ok(FrontierRow {
-            visits,
-            visited: Some(at),
-            due,
-            state: state.into_bytes(),
-            ..row.clone()
-        })
-    }
-
-    /// When a robot may come back at the earliest to a subject that it visited then.
-    pub(crate) fn rested(&self, robot: &str, at: WorldTime) -> Result<WorldTime, EngineError> {
-        let rest_us = self.robot(robot)?.revisit_after_us;
-        // Just behind the visit, to keep the order of the queue.
-        Ok(at.plus_us(rest_us.unwrap_or(1)))
-    }
-
     /// The rows of all robots of a subject that cannot ask about it without what was not found, as
     /// visited.
     fn settled_rows(&self, work: &Work, at: WorldTime) -> Result<Vec<FrontierRow>, EngineError> {
@@ -435,18 +403,43 @@ fn names_itself(work: &Work, reading: &Reading) -> bool {
     }
 }
 
-/// Notes when the posts of a page were made, within a bound.
-fn remember_posts(posts: &mut Vec<WorldTime>, reading: &Reading) {
-    let statuses = reading
-        .objects
-        .iter()
-        .filter(|object| object.table == Table::Statuses);
-    let fields = statuses.flat_map(|object| object.groups.iter().flat_map(|group| &group.fields));
-    for (name, value) in fields {
-        if let (true, Value::Time { at_us, .. }) = (&**name == "created_us", value)
-            && posts.len() < POSTS_MAX
-        {
-            posts.push(WorldTime(*at_us));
-        }
+/// Notes when the posts of a page were made, within a bound: those of the subject, where it wrote any,
+/// and not what they repeat or answer.
+fn remember_posts(work: &mut Work, reading: &Reading) {
+    let [task] = work.tasks.as_slice() else {
+        return;
+    };
+    let statuses = || {
+        let objects = reading.objects.iter();
+        objects.filter(|object| object.table == Table::Statuses)
+    };
+    let is_own = |object: &Object| is_by(object, task, &reading.objects);
+    let has_own = statuses().any(is_own);
+    let made = statuses()
+        .filter(|object| !has_own || is_own(object))
+        .filter_map(|object| match field(object, "created_us") {
+            Some(Value::Time { at_us, .. }) => Some(WorldTime(*at_us)),
+            _ => None,
+        });
+    let room = POSTS_MAX.saturating_sub(work.posts.len());
+    work.posts.extend(made.take(room));
+}
+
+fn field<'a>(object: &'a Object, name: &str) -> Option<&'a Value> {
+    let mut fields = object.groups.iter().flat_map(|group| &group.fields);
+    fields.find_map(|(known, value)| (&**known == name).then_some(value))
+}
+
+/// Whether the subject of a task wrote a post.
+fn is_by(post: &Object, task: &TaskRecord, objects: &[Object]) -> bool {
+    let subject = task.row.subject;
+    let is_it = |identity: &Identity| identity.shared(&task.identity) > Weight::Hint;
+    match field(post, "author") {
+        Some(Value::Object(Reference::Key(key))) => *key == subject,
+        Some(Value::Object(Reference::Identity(identity))) => is_it(identity),
+        Some(Value::Object(Reference::Object(place))) => objects
+            .get(*place as usize)
+            .is_some_and(|author| author.known_as == Some(subject) || is_it(&author.identity)),
+        _ => false,
     }
 }

@@ -206,7 +206,7 @@ impl Scheduler {
         let again = if self.shop.settings.rounds.end() {
             Back::Out
         } else {
-            Back::Again(self.shop.clock.world())
+            Back::Passed(self.shop.clock.world())
         };
         for subject in work.keys() {
             self.given_up += 1;

@@ -13,6 +13,7 @@ pub mod partition;
 pub mod policy;
 mod queue;
 pub mod random;
+pub mod ranked;
 pub mod replay;
 
 pub use classify::Class;
@@ -20,3 +21,4 @@ pub use order::{Place, SortedIndex};
 pub use policy::{Policy, RoundRobin, Shared, State, Visit};
 pub use queue::{Back, Frontier, Lease, Wanted};
 pub use random::Random;
+pub use ranked::{Judge, Ranked};

@@ -7,6 +7,8 @@
 //! only when the horizon reaches it.
 
 use crate::order::{Place, SortedIndex};
+use crate::policy::State;
+use crate::ranked::{Judge, Ranked};
 use kittiwake_model::{Key, Name, WorldTime};
 use std::collections::{BTreeMap, HashSet};
 
@@ -27,6 +29,8 @@ pub enum Back {
     To(WorldTime),
     /// To be tried again: the store does not know of it and still has the old time.
     Again(WorldTime),
+    /// It has had its turn, which came to nothing: the next comes as if it had been visited.
+    Passed(WorldTime),
     /// Nowhere: this crawl is done with it.
     Out,
 }
@@ -54,8 +58,20 @@ enum Horizon {
 #[derive(Debug)]
 pub struct Frontier {
     lanes: BTreeMap<Name, Lane>,
+    /// Lanes of which all is in memory and each call goes to whoever it is worth most for.
+    ranked: BTreeMap<Name, RankedLane>,
     near_max: usize,
 }
+
+#[derive(Debug, Default)]
+struct RankedLane {
+    subjects: Ranked,
+    /// How far it was read.
+    horizon: Option<Horizon>,
+}
+
+/// Subjects of a ranked lane that are read at once.
+const RANKED_STEP: usize = 10_000;
 
 #[derive(Debug)]
 struct Lane {
@@ -115,8 +131,71 @@ impl Frontier {
     pub fn holding(near_max: usize) -> Self {
         Self {
             lanes: BTreeMap::new(),
+            ranked: BTreeMap::new(),
             near_max: near_max.max(1),
         }
+    }
+
+    /// Makes a lane a ranked one, at the price that calls had when they were last counted.
+    pub fn rank(&mut self, lane: &Name, price: f64) {
+        self.ranked.entry(lane.clone()).or_default();
+        if let Some(ranked) = self.ranked.get_mut(lane) {
+            ranked.subjects.begin_at(price);
+        }
+    }
+
+    pub fn is_ranked(&self, lane: &Name) -> bool {
+        self.ranked.contains_key(lane)
+    }
+
+    /// How many subjects of a ranked lane are not leased.
+    pub fn ranked_count(&self, lane: &Name) -> usize {
+        self.ranked.get(lane).map_or(0, |it| it.subjects.len())
+    }
+
+    /// Takes note of a subject of a ranked lane that the store has filed or moved.
+    pub fn file_ranked(
+        &mut self,
+        lane: &Name,
+        subject: Key,
+        due: WorldTime,
+        state: State,
+        now: WorldTime,
+    ) {
+        if let Some(ranked) = self.ranked.get_mut(lane) {
+            ranked.subjects.file(subject, due, state, now);
+        }
+    }
+
+    /// Notes how far a ranked lane was read: up to the last of the places that were asked for.
+    pub fn read_ranked(&mut self, lane: &Name, wanted: Wanted, last: Option<Place>, count: usize) {
+        if let Some(ranked) = self.ranked.get_mut(lane) {
+            ranked.horizon = Some(match last {
+                Some(last) if count >= wanted.limit => Horizon::UpTo(last),
+                _ => Horizon::All,
+            });
+        }
+    }
+
+    /// Leases the worthiest subjects of a ranked lane, at most `count`; and at which price subjects are
+    /// to be filed from now on.
+    pub fn lease_ranked(
+        &mut self,
+        lane: &Name,
+        now: WorldTime,
+        count: usize,
+        judge: Judge<'_>,
+    ) -> (Vec<Lease>, f64) {
+        let Some(ranked) = self.ranked.get_mut(lane) else {
+            return (Vec::new(), 0.0);
+        };
+        let subjects = ranked.subjects.lease(now, count, judge);
+        let lease = |subject| Lease {
+            lane: lane.clone(),
+            subject,
+        };
+        let leases = subjects.into_iter().map(lease).collect();
+        (leases, ranked.subjects.market().filing_price())
     }
 
     fn lane(&mut self, lane: &Name) -> &mut Lane {
@@ -132,6 +211,15 @@ impl Frontier {
 
     /// What the lane needs from the store, if it runs low.
     pub fn wanted(&mut self, lane: &Name) -> Option<Wanted> {
+        if let Some(ranked) = self.ranked.get(lane) {
+            let after = match ranked.horizon {
+                Some(Horizon::All) => return None,
+                Some(Horizon::UpTo(last)) => Some(last),
+                Some(Horizon::Nothing) | None => None,
+            };
+            let limit = RANKED_STEP;
+            return Some(Wanted { after, limit });
+        }
         let near_max = self.near_max;
         let lane = self.lane(lane);
         if lane.horizon == Horizon::All || lane.near.len() > near_max / 4 {
@@ -188,6 +276,14 @@ impl Frontier {
 
     /// Ends a lease.
     pub fn release(&mut self, lane: &Name, subject: Key, back: Back) {
+        if let Some(ranked) = self.ranked.get_mut(lane) {
+            match back {
+                Back::To(due) | Back::Again(due) => ranked.subjects.again(subject, due),
+                Back::Passed(now) => ranked.subjects.pass(subject, now),
+                Back::Out => ranked.subjects.forget(subject),
+            }
+            return;
+        }
         let near_max = self.near_max;
         let Some(entry) = self.lanes.get_mut(lane) else {
             return;
@@ -195,7 +291,7 @@ impl Frontier {
         entry.leased.remove(&subject);
         match back {
             Back::To(due) => entry.insert((due, subject), near_max),
-            Back::Again(due) => entry.again.insert(subject, due),
+            Back::Again(due) | Back::Passed(due) => entry.again.insert(subject, due),
             Back::Out => {}
         }
     }
@@ -206,10 +302,16 @@ impl Frontier {
             lane.near.remove(subject);
             lane.again.remove(subject);
         }
+        for lane in self.ranked.values_mut() {
+            lane.subjects.forget(subject);
+        }
     }
 
     /// When the next subject of a lane is due, as far as memory knows.
     pub fn next_due(&self, lane: &Name) -> Option<WorldTime> {
+        if let Some(ranked) = self.ranked.get(lane) {
+            return ranked.subjects.next_due();
+        }
         let lane = self.lanes.get(lane)?;
         let places = [lane.near.first(), lane.again.first()];
         places.into_iter().flatten().map(|(due, _)| due).min()
@@ -217,6 +319,9 @@ impl Frontier {
 
     /// How many subjects of a lane are due, as far as memory knows, counted up to `max`.
     pub fn due(&self, lane: &Name, now: WorldTime, max: usize) -> usize {
+        if let Some(ranked) = self.ranked.get(lane) {
+            return ranked.subjects.len().min(max);
+        }
         let count = |lane: &Lane| lane.near.due(now, max) + lane.again.due(now, max);
         self.lanes.get(lane).map_or(0, count).min(max)
     }

@@ -25,6 +25,8 @@ pub struct Commit {
     /// Lists that were walked to their end.
     pub sweeps: Vec<Sweep>,
     pub frontier: Vec<FrontierRow>,
+    /// What policies have learnt of whole lanes.
+    pub learnt: Vec<Learnt>,
     pub run: Option<RunUpdate>,
     /// Commands of the table `control` that were carried out.
     pub controls_done: Vec<i64>,
@@ -116,6 +118,13 @@ pub struct FrontierRow {
     pub due: WorldTime,
     /// The policy's memory of the subject, at most 64 bytes.
     pub state: Vec<u8>,
+}
+
+/// What a policy knows of everybody in a lane, in its own bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Learnt {
+    pub lane: Name,
+    pub bytes: Vec<u8>,
 }
 
 /// How far the walk of one list has come.
@@ -246,4 +255,5 @@ pub struct Filed {
     pub lane: Name,
     pub visited: Option<WorldTime>,
     pub due: WorldTime,
+    pub state: Vec<u8>,
 }

@@ -31,7 +31,7 @@ pub use catalogue::{ColumnKind, Table};
 pub use clock::{ClockRate, ClockSpec, LimitTime, RealTime, WorldTime};
 pub use commit::{
     Commit, CommitReport, Cursor, CursorState, Discovery, Expansion, Filed, Follow, FrontierRow,
-    LogRow, RobotFiling, Role, RunEnd, RunRecord, RunUpdate, Sweep,
+    Learnt, LogRow, RobotFiling, Role, RunEnd, RunRecord, RunUpdate, Sweep,
 };
 pub use control::{Control, ControlCommand};
 pub use identity::{Alias, Identity, Key, Reference, Weight};

@@ -450,6 +450,20 @@ impl Network {
         Some((shape.table, groups.collect()))
     }
 
+    /// Whether a robot visits people for what they write, so that there are times to learn from.
+    pub fn follows_writers(&self, robot: &Robot) -> bool {
+        let is_of = |kind: &Name, table: Table| {
+            let mut shapes = self.shapes.iter();
+            shapes.any(|shape| shape.kind == *kind && shape.table == table)
+        };
+        let finds_posts = |query: &Query| {
+            let mut selects = query.selects.iter();
+            selects.any(|select| self.shapes[select.shape].table == Table::Statuses)
+        };
+        let mut queries = robot.steps.iter().filter_map(|it| self.query(&it.query));
+        is_of(&robot.kind, Table::Users) && queries.any(finds_posts)
+    }
+
     pub fn robots(&self) -> &[Robot] {
         &self.robots
     }

@@ -35,8 +35,8 @@ pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 
 use kittiwake_model::{
-    Commit, CommitReport, Control, Cursor, FrontierRow, Identity, Key, Name, RunRecord, Table,
-    WorldTime,
+    Commit, CommitReport, Control, Cursor, FrontierRow, Identity, Key, Learnt, Name, RunRecord,
+    Table, WorldTime,
 };
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -67,6 +67,15 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// The next subjects of a lane, in the order of (due, subject): the crawl holds only the near
     /// future in memory and comes back for more.
     fn due(&self, question: DueQuestion) -> StoreFuture<'_, Vec<Due>>;
+
+    /// The same with what policies remember of each: for lanes that are ranked.
+    fn remembered(&self, question: DueQuestion) -> StoreFuture<'_, Vec<Remembered>>;
+
+    /// What is known of people before they are visited, in the order of their keys.
+    fn cards(&self, keys: Vec<Key>) -> StoreFuture<'_, Vec<Card>>;
+
+    /// What policies have learnt of whole lanes.
+    fn learnt(&self) -> StoreFuture<'_, Vec<Learnt>>;
 
     /// How many subjects of a lane [`Self::due`] would give in all, counted up to `limit`.
     fn waiting(&self, question: DueQuestion) -> StoreFuture<'_, u64>;
@@ -129,6 +138,23 @@ pub struct DueQuestion {
 pub struct Due {
     pub due: WorldTime,
     pub subject: Key,
+}
+
+/// A subject of a lane with what its policy remembers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remembered {
+    pub due: WorldTime,
+    pub subject: Key,
+    pub visited: Option<WorldTime>,
+    /// Empty if no visit was completed.
+    pub state: Vec<u8>,
+}
+
+/// What is known of somebody before a visit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Card {
+    pub counts: Counts,
+    pub created: Option<WorldTime>,
 }
 
 /// A task as it stands in the store.

@@ -5,18 +5,19 @@ use crate::credentials::{self, Wanted};
 use crate::failure::{Failure, code};
 use crate::place::{GUARD, Place, parse_base};
 use crate::reach::Reach;
-use crate::{console, crash, environment, history, robots, summary};
+use crate::{console, crash, environment, history, policies, robots, summary};
 use kittiwake_engine::{
     Clock, CrashHook, CrawlReport, CrawlSettings, Credential, End, Limits, Pace, Parts, Progress,
     Rounds,
 };
 use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Request, is_loopback_host};
-use kittiwake_frontier::RoundRobin;
+use kittiwake_frontier::Policy;
 use kittiwake_model::{ClockSpec, Follow, Name, Unit};
 use kittiwake_network::{AuthNeed, Network};
 use kittiwake_store::ledger::Ledger;
 use kittiwake_store::{Location, OpenMode};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -76,6 +77,8 @@ pub(crate) struct Ready {
     pub fetcher: Fetcher,
     pub clock: Clock,
     pub crash: CrashHook,
+    /// How robots decide whom to visit again.
+    pub policies: BTreeMap<Name, Arc<dyn Policy>>,
     /// Whether the server runs on this machine, and by its time.
     pub is_own_server: bool,
 }
@@ -109,7 +112,9 @@ pub(crate) async fn ready(
     let spec = clock_spec(&fetcher, arguments.clock_from.as_deref()).await?;
     let clock = Clock::new(spec.clone(), environment::real_now);
     let settings = settings(arguments, (place, reach), &spec, credentials)?;
+    let policies = policies::choose(&settings.network, &settings.robots, &arguments.policies)?;
     Ok(Ready {
+        policies,
         is_own_server: is_loopback_host(&settings.base) && spec.is_real(),
         settings,
         fetcher,
@@ -160,7 +165,7 @@ pub(crate) async fn crawl_into(
         ledger,
         fetcher: ready.fetcher,
         clock: ready.clock,
-        policy: Arc::new(RoundRobin),
+        policies: ready.policies,
         progress,
         crash: ready.crash,
         stop,
@@ -270,6 +275,7 @@ fn settings(
             "version": env!("CARGO_PKG_VERSION"),
             "until_idle": arguments.until_idle,
             "again": arguments.again,
+            "policies": arguments.policies,
             "concurrency": arguments.concurrency,
             "seeds": seeds.len(),
             "first_seeds": seeds.iter().take(SEEDS_RECORDED_MAX).collect::<Vec<_>>(),

@@ -41,6 +41,8 @@ const SHORT: f64 = 0.97;
 /// Calls that the price is a mean of, at least, and as a part of all subjects.
 const CALLS_MIN: f64 = 64.0;
 const CALLS_PART: f64 = 16.0;
+/// Of those who are left alone for now so many are passed over in search of others.
+const PASSED_OVER_MAX: usize = 256;
 /// What is out of date is thrown away when it is more than this many times what is current.
 const STALE_TIMES: usize = 3;
 const STALE_MIN: usize = 1_024;
@@ -55,6 +57,10 @@ pub trait Worth {
     fn since(&self, subject: u32) -> Option<WorldTime>;
     /// Whether what a visit is worth rises and falls with the day, and does not only rise.
     fn has_rhythm(&self) -> bool;
+    /// Until when it is left alone, whatever a visit is worth.
+    fn rests_until(&self, _subject: u32) -> Option<WorldTime> {
+        None
+    }
 }
 
 /// Somebody who waits to be taken, by what a visit was worth when it was looked at.
@@ -110,6 +116,8 @@ pub struct Market {
     filed_at: f64,
     calls: f64,
     looked_at: u64,
+    /// When the first is rested of those who were passed over because too few others were left.
+    rested_at: Option<WorldTime>,
 }
 
 impl Default for Market {
@@ -127,6 +135,7 @@ impl Default for Market {
             filed_at: PRICE_MIN,
             calls: 0.0,
             looked_at: 0,
+            rested_at: None,
         }
     }
 }
@@ -135,6 +144,24 @@ impl Market {
     /// What a call is worth at present.
     pub const fn price(&self) -> f64 {
         self.price
+    }
+
+    /// The price at which subjects are filed: the lowest of the day, and somewhat less, so that they come
+    /// up before they are worth it.
+    pub fn filing_price(&self) -> f64 {
+        self.lowest * EARLY
+    }
+
+    /// Takes up the prices of an earlier run.
+    pub fn begin_at(&mut self, price: f64) {
+        let price = price.max(PRICE_MIN);
+        (self.price, self.lowest) = (price, price);
+        (self.lowest_before, self.filed_at) = (price, price);
+    }
+
+    /// When somebody can be taken who was left alone when last too few were found.
+    pub const fn rested_at(&self) -> Option<WorldTime> {
+        self.rested_at
     }
 
     /// How often anybody was looked at.
@@ -150,6 +177,19 @@ impl Market {
         }
         let stamp = self.next_stamp(subject, false);
         self.filed.push(due, (subject, stamp));
+    }
+
+    /// Files somebody under a time that was reckoned with [`Self::filing_price`].
+    pub fn file_priced(&mut self, subject: u32, due: WorldTime, now: WorldTime) {
+        self.filed_at = self.filed_at.max(self.lowest);
+        self.file(subject, due.min(now.plus_us(UNSEEN_US_MAX)));
+    }
+
+    /// Takes somebody out.
+    pub fn take_out(&mut self, subject: u32) {
+        if (subject as usize) < self.stamps.len() {
+            self.next_stamp(subject, false);
+        }
     }
 
     /// Files somebody under the time at which a visit may be worth a call.
@@ -193,8 +233,9 @@ impl Market {
     }
 
     fn due(&self, subject: u32, now: WorldTime, worth: &impl Worth) -> WorldTime {
-        let due = worth.due(subject, self.lowest * EARLY, now);
-        due.min(now.plus_us(UNSEEN_US_MAX))
+        let due = worth.due(subject, self.filing_price(), now);
+        let due = due.min(now.plus_us(UNSEEN_US_MAX));
+        worth.rests_until(subject).map_or(due, |rest| due.max(rest))
     }
 
     /// Files everybody anew who does not wait, under the lowest price of now. What a visit is worth grows
@@ -275,8 +316,14 @@ impl Market {
 
     fn look_at_due(&mut self, now: WorldTime, worth: &impl Worth) {
         while let Some(subject) = self.pop_filed(Some(now)) {
+            if let Some(rest) = worth.rests_until(subject).filter(|rest| *rest > now) {
+                // Slots are coarser than rests.
+                self.file(subject, rest.plus_us(wheel::SLOT_US));
+                continue;
+            }
             let index = self.index(subject, now, worth);
-            if index >= self.lowest * EARLY * EARLY {
+            // Before there is a price everything is worth a call.
+            if index >= self.lowest * EARLY * EARLY || self.lowest <= PRICE_MIN {
                 self.wait(subject, index, now, worth);
                 continue;
             }
@@ -293,15 +340,40 @@ impl Market {
             // The lowest price was too high to find enough.
             self.lowest_today = (self.lowest.min(self.lowest_today) * SHORT).max(PRICE_MIN);
         }
-        // Those who wait are filed as well, and come up once more.
         let mut looks = 2 * wanted;
+        let (mut passed_over, mut waiting) = (Vec::new(), Vec::new());
+        self.rested_at = None;
         while self.ready_count < wanted && looks > 0 {
-            let Some(subject) = self.pop_filed(None) else {
-                return;
+            let Some((subject, stamp)) = self.filed.pop(None) else {
+                break;
             };
+            if stamp != self.stamps[subject as usize] {
+                continue;
+            }
+            if is_of_waiting(stamp) {
+                // Filed as well, to be looked at again soon: not in search of others.
+                waiting.push((subject, stamp));
+                continue;
+            }
+            if let Some(rest) = worth.rests_until(subject).filter(|rest| *rest > now) {
+                passed_over.push((subject, rest));
+                if passed_over.len() > PASSED_OVER_MAX {
+                    break;
+                }
+                continue;
+            }
             let index = self.index(subject, now, worth);
             self.wait(subject, index, now, worth);
             looks -= 1;
+        }
+        for entry in waiting {
+            self.filed.push(now.plus_us(AGAIN_US_MIN), entry);
+        }
+        for (subject, rest) in passed_over {
+            let earliest = self.rested_at.map_or(rest, |known| known.min(rest));
+            self.rested_at = Some(earliest);
+            let due = self.due(subject, now, worth);
+            self.file(subject, due);
         }
     }
 

@@ -7,7 +7,7 @@
 use kittiwake_model::WorldTime;
 use std::collections::{BTreeMap, VecDeque};
 
-const SLOT_US: i64 = 15_000_000;
+pub(super) const SLOT_US: i64 = 15_000_000;
 
 /// A subject under a stamp.
 pub(super) type Entry = (u32, u32);

@@ -72,6 +72,16 @@ impl State {
         (usize::from(self.length) >= HEADER_BYTES).then(|| self.stamp())
     }
 
+    /// The same, as if the last visit or meeting had been then: for a turn that brought nothing to learn
+    /// from.
+    #[must_use]
+    pub fn at(mut self, stamp: WorldTime) -> Self {
+        if usize::from(self.length) >= HEADER_BYTES {
+            self.bytes[1..9].copy_from_slice(&stamp.micros().to_le_bytes());
+        }
+        self
+    }
+
     fn stamp(&self) -> WorldTime {
         let mut stamp = [0; 8];
         stamp.copy_from_slice(&self.bytes[1..9]);

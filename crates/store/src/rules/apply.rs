@@ -1,13 +1,15 @@
 //! One commit, written.
 
 use super::familiar::Mark;
+use super::read::LEARNT;
 use super::work::Work;
 use crate::StoreError;
 use crate::cell::cells;
 use kittiwake_model::{
-    Commit, CommitReport, Cursor, CursorState, Filed, FrontierRow, Key, LogRow, RunUpdate, Stamp,
+    Commit, CommitReport, Cursor, CursorState, Filed, FrontierRow, Key, Learnt, LogRow, RunUpdate,
+    Stamp,
 };
-
+use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 /// The most that a policy may remember of one subject.
@@ -62,6 +64,9 @@ impl<'a> Work<'a> {
         }
         for row in &commit.frontier {
             self.write_frontier(row)?;
+        }
+        for learnt in &commit.learnt {
+            self.write_learnt(learnt)?;
         }
         for id in &commit.controls_done {
             self.send(
@@ -185,9 +190,23 @@ impl<'a> Work<'a> {
             lane: row.lane.clone(),
             visited: row.visited,
             due: row.due,
+            state: row.state.clone(),
         });
         self.filing += begun.elapsed();
         Ok(())
+    }
+
+    fn write_learnt(&self, learnt: &Learnt) -> Result<(), StoreError> {
+        let name = format!("{LEARNT}{}", learnt.lane);
+        let mut value = String::with_capacity(2 * learnt.bytes.len());
+        for byte in &learnt.bytes {
+            let _ = write!(value, "{byte:02x}");
+        }
+        self.send(
+            "INSERT INTO rules(name, value) VALUES (?1, ?2)
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            cells![&*name, &*value],
+        )
     }
 
     fn write_log(&self, log: i64, row: &LogRow, now_us: i64) -> Result<(), StoreError> {

@@ -77,6 +77,7 @@ impl Work<'_> {
                 lane: filing.lane.clone(),
                 visited: visited_us.map(WorldTime),
                 due: WorldTime(at_us),
+                state: Vec::new(),
             });
         }
         Ok(())

@@ -386,7 +386,7 @@ impl Work<'_> {
     fn report_frontier(&mut self, winner: i64) -> Result<(), StoreError> {
         let (memory, report) = (&mut *self.memory, &mut self.report);
         self.database.each(
-            "SELECT robot, lane, visited_us, due_us FROM frontier WHERE subject = ?1",
+            "SELECT robot, lane, visited_us, due_us, state FROM frontier WHERE subject = ?1",
             cells![winner],
             |row| {
                 report.filed.push(Filed {
@@ -395,6 +395,7 @@ impl Work<'_> {
                     lane: memory.name(&row.text(1)?),
                     visited: row.get::<Option<i64>>(2)?.map(WorldTime),
                     due: WorldTime(row.get(3)?),
+                    state: row.get(4)?,
                 });
                 Ok(())
             },

@@ -4,9 +4,9 @@ use crate::cell::{Cell, Row, cells};
 use crate::database::Database;
 use crate::error::unreadable;
 use crate::observed;
-use crate::{Counts, Due, DueQuestion, Facts, StoreError, Summary, TaskRecord};
+use crate::{Card, Counts, Due, DueQuestion, Facts, Remembered, StoreError, Summary, TaskRecord};
 use kittiwake_model::{
-    Alias, Control, ControlCommand, Cursor, CursorState, FrontierRow, Identity, Key, Name,
+    Alias, Control, ControlCommand, Cursor, CursorState, FrontierRow, Identity, Key, Learnt, Name,
     RealTime, RunRecord, Table, WorldTime,
 };
 use std::collections::BTreeMap;
@@ -43,6 +43,69 @@ pub(crate) fn due(database: &dyn Database, question: &DueQuestion) -> Result<Vec
             subject: Key(row.get(1)?),
         })
     })
+}
+
+/// The same with what policies remember of each.
+pub(crate) fn remembered(
+    database: &dyn Database,
+    question: &DueQuestion,
+) -> Result<Vec<Remembered>, StoreError> {
+    let sql = DUE.replace(
+        "due_us, subject FROM",
+        "due_us, subject, visited_us, state FROM",
+    );
+    database.all(&*sql, &due_cells(question), |row| {
+        Ok(Remembered {
+            due: WorldTime(row.get(0)?),
+            subject: Key(row.get(1)?),
+            visited: row.get::<Option<i64>>(2)?.map(WorldTime),
+            state: row.get(3)?,
+        })
+    })
+}
+
+/// What the rows of users tell of how much they write, in the order of the keys.
+pub(crate) fn cards(database: &dyn Database, keys: &[Key]) -> Result<Vec<Card>, StoreError> {
+    let sql = "SELECT followers_count, following_count, statuses_count, created_us FROM users
+               WHERE key = ?1";
+    let mut cards = Vec::with_capacity(keys.len());
+    for key in keys {
+        let card = database.first(sql, cells![key.0], |row| {
+            Ok(Card {
+                counts: Counts {
+                    followers: row.get(0)?,
+                    following: row.get(1)?,
+                    statuses: row.get(2)?,
+                },
+                created: row.get::<Option<i64>>(3)?.map(WorldTime),
+            })
+        })?;
+        cards.push(card.unwrap_or_default());
+    }
+    Ok(cards)
+}
+
+/// How what is learnt of a lane is called among the rules.
+pub(super) const LEARNT: &str = "learnt/";
+
+/// What policies have learnt of whole lanes. What cannot be read is learnt anew.
+pub(crate) fn learnt(database: &dyn Database) -> Result<Vec<Learnt>, StoreError> {
+    let sql = "SELECT name, value FROM rules WHERE name LIKE 'learnt/%'";
+    let rows = database.all(sql, &[], |row| {
+        let (name, value): (String, String) = (row.get(0)?, row.get(1)?);
+        let lane = name.strip_prefix(LEARNT).map(Name::from);
+        Ok(lane.zip(bytes_of(&value)))
+    })?;
+    let learnt = |(lane, bytes)| Learnt { lane, bytes };
+    Ok(rows.into_iter().flatten().map(learnt).collect())
+}
+
+fn bytes_of(hex: &str) -> Option<Vec<u8>> {
+    let (pairs, odd) = hex.as_bytes().as_chunks::<2>();
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let byte = |[high, low]: &[u8; 2]| Some((digit(*high)? * 16 + digit(*low)?) as u8);
+    let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
+    bytes.filter(|_| odd.is_empty())
 }
 
 pub(crate) fn waiting(database: &dyn Database, question: &DueQuestion) -> Result<u64, StoreError> {

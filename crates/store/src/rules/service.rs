@@ -7,11 +7,11 @@ use crate::database::{Database, Reader};
 use crate::export::{ExportError, Exported, RowSink, Selection};
 use crate::suite::TextRows;
 use crate::{
-    Detail, Due, DueQuestion, Facts, Methods, Outlook, OutlookQuestion, StoreError, StoreErrorKind,
-    Summary, TaskRecord,
+    Card, Detail, Due, DueQuestion, Facts, Methods, Outlook, OutlookQuestion, Remembered,
+    StoreError, StoreErrorKind, Summary, TaskRecord,
 };
 use kittiwake_model::{
-    Commit, CommitReport, Control, Identity, Key, Name, RunRecord, Table, WorldTime,
+    Commit, CommitReport, Control, Identity, Key, Learnt, Name, RunRecord, Table, WorldTime,
 };
 use std::collections::BTreeMap;
 use std::thread::JoinHandle;
@@ -184,6 +184,22 @@ impl Service {
             .await
     }
 
+    pub(crate) async fn remembered(
+        &self,
+        question: DueQuestion,
+    ) -> Result<Vec<Remembered>, StoreError> {
+        self.ask(move |database| read::remembered(database, &question))
+            .await
+    }
+
+    pub(crate) async fn cards(&self, keys: Vec<Key>) -> Result<Vec<Card>, StoreError> {
+        self.ask(move |database| read::cards(database, &keys)).await
+    }
+
+    pub(crate) async fn learnt(&self) -> Result<Vec<Learnt>, StoreError> {
+        self.ask(read::learnt).await
+    }
+
     pub(crate) async fn waiting(&self, question: DueQuestion) -> Result<u64, StoreError> {
         self.ask(move |database| read::waiting(database, &question))
             .await
@@ -332,6 +348,24 @@ macro_rules! serve {
                 question: $crate::DueQuestion,
             ) -> $crate::StoreFuture<'_, Vec<$crate::Due>> {
                 Box::pin(self.service.due(question))
+            }
+
+            fn remembered(
+                &self,
+                question: $crate::DueQuestion,
+            ) -> $crate::StoreFuture<'_, Vec<$crate::Remembered>> {
+                Box::pin(self.service.remembered(question))
+            }
+
+            fn cards(
+                &self,
+                keys: Vec<kittiwake_model::Key>,
+            ) -> $crate::StoreFuture<'_, Vec<$crate::Card>> {
+                Box::pin(self.service.cards(keys))
+            }
+
+            fn learnt(&self) -> $crate::StoreFuture<'_, Vec<kittiwake_model::Learnt>> {
+                Box::pin(self.service.learnt())
             }
 
             fn waiting(&self, question: $crate::DueQuestion) -> $crate::StoreFuture<'_, u64> {

@@ -1,0 +1,339 @@
+//! What is known of everybody whom a robot visits, and how each visit is judged: one policy and one
+//! population for each robot, because what changes hourly and what changes yearly are not alike.
+
+use crate::EngineError;
+use crate::exchange::Shop;
+use crate::scheduler::Scheduler;
+use kittiwake_frontier::policy::Facts;
+use kittiwake_frontier::{Judge, Lease, Policy, RoundRobin, Shared, State, Visit, Wanted};
+use kittiwake_model::{Commit, Filed, FrontierRow, Key, Learnt, Name, RobotFiling, WorldTime};
+use kittiwake_store::{Card, DueQuestion, Remembered, Store};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How often a population is re-estimated, in world time.
+const EPOCH_US: i64 = 6 * 3_600_000_000;
+/// Nobody is out of sight for longer, as far as calls suffice.
+const UNSEEN_US_MAX: i64 = 7 * 86_400_000_000;
+const DAY_US: f64 = 86_400_000_000.0;
+/// The version of what is kept between runs.
+const VERSION: u8 = 1;
+
+/// Everybody whom one robot visits.
+#[derive(Debug)]
+pub(crate) struct Population {
+    policy: Arc<dyn Policy>,
+    /// Whether each call goes to whoever it is worth most for; otherwise they take turns.
+    is_ranked: bool,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Known {
+    shared: Shared,
+    /// What a visit has to be worth to be looked for.
+    price: f64,
+    /// When it is re-estimated.
+    epoch: Option<WorldTime>,
+}
+
+impl Known {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![VERSION];
+        bytes.extend(self.price.to_le_bytes());
+        bytes.extend(self.shared.to_bytes());
+        bytes
+    }
+
+    /// What cannot be read is learnt anew.
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (version, rest) = bytes.split_first()?;
+        let (price, shared) = rest.split_first_chunk::<8>()?;
+        let price = f64::from_le_bytes(*price);
+        let is_sound = *version == VERSION && price.is_finite() && price >= 0.0;
+        Some(Self {
+            shared: Shared::from_bytes(shared).ok().filter(|_| is_sound)?,
+            price,
+            epoch: None,
+        })
+    }
+}
+
+impl Population {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is remembered of a subject, as it stands in its row. Whoever was visited without anything
+    /// learnt of it is as if it had been met then.
+    fn state_of(&self, row: &Row<'_>) -> State {
+        let state = State::from_bytes(row.state.to_vec()).unwrap_or_default();
+        let met = row.visited.unwrap_or(row.due);
+        match state.since() {
+            None => self.policy.meet(&self.known().shared, &row.facts, met),
+            Some(since) if row.visited.is_some_and(|visited| visited > since) => state.at(met),
+            Some(_) => state,
+        }
+    }
+}
+
+/// What a row tells of a subject.
+struct Row<'a> {
+    due: WorldTime,
+    visited: Option<WorldTime>,
+    state: &'a [u8],
+    facts: Facts,
+}
+
+/// What a card tells a policy.
+fn facts_of(card: &Card, now: WorldTime) -> Facts {
+    let count = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
+    let age_days = card
+        .created
+        .map(|created| now.since_us(created).max(0) as f64 / DAY_US);
+    Facts {
+        followers: count(card.counts.followers),
+        following: count(card.counts.following),
+        posts: count(card.counts.statuses),
+        age_days,
+        depth: 0,
+    }
+}
+
+/// The populations of all robots of a crawl, as earlier runs have left them.
+pub(crate) async fn populations(
+    store: &dyn Store,
+    robots: &[RobotFiling],
+    policies: &BTreeMap<Name, Arc<dyn Policy>>,
+    is_endless: bool,
+) -> Result<HashMap<Name, Population>, EngineError> {
+    let mut learnt: HashMap<Name, Vec<u8>> = HashMap::new();
+    for Learnt { lane, bytes } in store.learnt().await? {
+        learnt.insert(lane, bytes);
+    }
+    let population = |filing: &RobotFiling| {
+        let policy = policies.get(&filing.robot);
+        let policy = policy.map_or_else(|| Arc::new(RoundRobin) as Arc<dyn Policy>, Arc::clone);
+        let known = learnt
+            .get(&filing.lane)
+            .and_then(|it| Known::from_bytes(it));
+        Population {
+            // Whoever visits everybody once needs no order but that of the queue, and a queue
+            // keeps itself in the store.
+            is_ranked: is_endless && policy.name() != RoundRobin.name(),
+            policy,
+            known: Mutex::new(known.unwrap_or_default()),
+        }
+    };
+    let robots = robots.iter();
+    Ok(robots
+        .map(|filing| (filing.robot.clone(), population(filing)))
+        .collect())
+}
+
+impl Shop {
+    fn population(&self, robot: &str) -> Result<&Population, EngineError> {
+        self.populations
+            .get(robot)
+            .ok_or_else(|| EngineError::Broken(format!("no population of {robot:?}")))
+    }
+
+    /// The frontier row after a completed visit, which found posts of these times.
+    pub(crate) fn visited(
+        &self,
+        row: &FrontierRow,
+        posts: &[WorldTime],
+        at: WorldTime,
+    ) -> Result<FrontierRow, EngineError> {
+        let population = self.population(&row.robot)?;
+        let mut state = State::from_bytes(row.state.clone())
+            .map_err(|error| EngineError::Broken(error.to_string()))?;
+        // What was seen before is not news.
+        let is_new = |post: &&WorldTime| row.visited.is_none_or(|visited| **post > visited);
+        let posts: Vec<WorldTime> = posts.iter().filter(is_new).copied().collect();
+        let policy = &*population.policy;
+        let mut known = population.known();
+        policy.observe(&mut known.shared, &mut state, &Visit::complete(at, &posts));
+        let due = policy.due(&known.shared, &state, known.price, at);
+        let due = due.min(at.plus_us(UNSEEN_US_MAX));
+        drop(known);
+        Ok(FrontierRow {
+            visits: row.visits.saturating_add(1),
+            visited: Some(at),
+            due: due.max(self.rested(&row.robot, at)?),
+            state: state.into_bytes(),
+            ..row.clone()
+        })
+    }
+
+    /// When a robot may come back at the earliest to a subject that it visited then.
+    pub(crate) fn rested(&self, robot: &str, at: WorldTime) -> Result<WorldTime, EngineError> {
+        Ok(at.plus_us(self.rest_us(robot)?))
+    }
+
+    fn rest_us(&self, robot: &str) -> Result<i64, EngineError> {
+        let rest_us = self.robot(robot)?.revisit_after_us;
+        // Just behind the visit, to keep the order of the queue.
+        Ok(rest_us.unwrap_or(1))
+    }
+
+    /// What populations are now, to be kept.
+    pub(crate) fn learnt(&self) -> Vec<Learnt> {
+        let robots = self.expansion.robots.iter();
+        let ranked = robots.filter_map(|filing| {
+            let population = self.populations.get(&filing.robot)?;
+            population.is_ranked.then(|| Learnt {
+                lane: filing.lane.clone(),
+                bytes: population.known().to_bytes(),
+            })
+        });
+        ranked.collect()
+    }
+}
+
+impl Scheduler {
+    /// Lanes whose policy ranks are ranked, at the prices of earlier runs.
+    pub(crate) fn rank_lanes(&mut self) {
+        let shop = Arc::clone(&self.shop);
+        for filing in &shop.expansion.robots {
+            let population = shop.populations.get(&filing.robot);
+            if let Some(population) = population.filter(|it| it.is_ranked) {
+                self.frontier.rank(&filing.lane, population.known().price);
+            }
+        }
+    }
+
+    /// Files a subject of a ranked lane.
+    pub(crate) fn file_ranked(&mut self, filed: &Filed) -> Result<(), EngineError> {
+        let row = Row {
+            due: filed.due,
+            visited: filed.visited,
+            state: &filed.state,
+            facts: Facts::default(),
+        };
+        let state = self.shop.population(&filed.robot)?.state_of(&row);
+        if filed.state.is_empty() && filed.visited.is_none() {
+            let newcomers = self.newcomers.entry(filed.lane.clone()).or_default();
+            newcomers.push(filed.subject);
+        }
+        let now = self.shop.clock.world();
+        self.frontier
+            .file_ranked(&filed.lane, filed.subject, filed.due, state, now);
+        Ok(())
+    }
+
+    /// Reads a ranked lane from the store.
+    pub(crate) async fn read_ranked(
+        &mut self,
+        filing: &RobotFiling,
+        wanted: Wanted,
+    ) -> Result<(), EngineError> {
+        let shop = Arc::clone(&self.shop);
+        let question = DueQuestion {
+            after: wanted.after,
+            limit: wanted.limit,
+            ..self.due_question(&filing.lane)
+        };
+        let rows = shop.store.remembered(question).await?;
+        let now = shop.clock.world();
+        let population = shop.population(&filing.robot)?;
+        let cards = self.cards_of(&rows).await?;
+        for row in &rows {
+            let state = population.state_of(&Row {
+                due: row.due,
+                visited: row.visited,
+                state: &row.state,
+                facts: cards.get(&row.subject).copied().unwrap_or_default(),
+            });
+            self.frontier
+                .file_ranked(&filing.lane, row.subject, row.due, state, now);
+        }
+        let last = rows.last().map(|row| (row.due, row.subject));
+        self.frontier
+            .read_ranked(&filing.lane, wanted, last, rows.len());
+        Ok(())
+    }
+
+    /// What cards tell of those whom nobody has visited.
+    async fn cards_of(&self, rows: &[Remembered]) -> Result<HashMap<Key, Facts>, EngineError> {
+        let is_new = |row: &&Remembered| row.state.is_empty() && row.visited.is_none();
+        let keys: Vec<Key> = rows.iter().filter(is_new).map(|row| row.subject).collect();
+        self.facts_of(keys).await
+    }
+
+    async fn facts_of(&self, keys: Vec<Key>) -> Result<HashMap<Key, Facts>, EngineError> {
+        if keys.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let now = self.shop.clock.world();
+        let cards = self.shop.store.cards(keys.clone()).await?;
+        let facts = cards.iter().map(|card| facts_of(card, now));
+        Ok(keys.into_iter().zip(facts).collect())
+    }
+
+    /// Looks at the cards of those who have come since.
+    async fn greet_newcomers(&mut self, filing: &RobotFiling) -> Result<(), EngineError> {
+        let Some(newcomers) = self.newcomers.remove(&filing.lane) else {
+            return Ok(());
+        };
+        let shop = Arc::clone(&self.shop);
+        let population = shop.population(&filing.robot)?;
+        let now = shop.clock.world();
+        for (subject, facts) in self.facts_of(newcomers).await? {
+            let state = population
+                .policy
+                .meet(&population.known().shared, &facts, now);
+            self.frontier
+                .file_ranked(&filing.lane, subject, now, state, now);
+        }
+        Ok(())
+    }
+
+    /// Leases those of a ranked lane for whom a call is worth most.
+    pub(crate) async fn lease_ranked(
+        &mut self,
+        filing: &RobotFiling,
+        wanted: usize,
+    ) -> Result<Vec<Lease>, EngineError> {
+        self.greet_newcomers(filing).await?;
+        let shop = Arc::clone(&self.shop);
+        let population = shop.population(&filing.robot)?;
+        let now = shop.clock.world();
+        let rest_us = shop.rest_us(&filing.robot)?;
+        let (leases, is_over) = {
+            let mut known = population.known();
+            let is_over = known.epoch.is_none_or(|epoch| now >= epoch);
+            if is_over {
+                population.policy.epoch(&mut known.shared, now);
+                known.epoch = Some(now.plus_us(EPOCH_US));
+            }
+            let judge = Judge {
+                policy: &*population.policy,
+                shared: &known.shared,
+                rest_us,
+            };
+            let (leases, price) = self.frontier.lease_ranked(&filing.lane, now, wanted, judge);
+            known.price = price;
+            (leases, is_over)
+        };
+        if is_over {
+            self.keep_learnt().await?;
+        }
+        Ok(leases)
+    }
+
+    /// Keeps what was learnt of populations. What a crash takes of it is learnt again.
+    pub(crate) async fn keep_learnt(&self) -> Result<(), EngineError> {
+        let learnt = self.shop.learnt();
+        if learnt.is_empty() {
+            return Ok(());
+        }
+        let commit = Commit {
+            at: self.shop.clock.world(),
+            learnt,
+            ..Commit::default()
+        };
+        self.shop.store.commit(vec![commit]).await?;
+        Ok(())
+    }
+}
