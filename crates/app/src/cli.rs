@@ -342,6 +342,7 @@ Examples:
   kittiwake sim serve --listen 127.0.0.1:3000 --faults hostile --stall-ms 500
   kittiwake sim serve --listen 127.0.0.1:3000 --limits-file limits.toml --clock-skew -2.5
   kittiwake sim serve --listen 127.0.0.1:3000 --instances 12 --bad-instances 5
+  kittiwake sim serve --listen 127.0.0.1:3000 --users 500 --speed 0 --habits 14
 
 Limits in a file look like this, one [[bucket]] for each:
   [[bucket]]
@@ -354,8 +355,9 @@ Limits in a file look like this, one [[bucket]] for each:
 
 Prints its address as one JSON line when it is ready. GET /_sim/ledger, /_sim/clock and
 /_sim/truth/{users,user_relations,statuses,comments,tags,likes,reposters,user_tags} tell what happened
-and what is true; /_sim/advance?seconds=86400 moves the world's time on by a day; /_sim/faults lists
-what went wrong on purpose. docs/sim.md tells how to test a crawler with it.")]
+and what is true, /_sim/truth/trace who wrote when, as kittiwake simulate reads it;
+/_sim/advance?seconds=86400 moves the world's time on by a day; /_sim/faults lists what went wrong on
+purpose. docs/sim.md tells how to test a crawler with it.")]
     Serve(SimArguments),
 }
 
@@ -423,6 +425,17 @@ pub(crate) struct SimArguments {
     /// How many of them are out of order or lie. Which ones depends on the seed.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub bad_instances: u16,
+
+    /// Let some users change their habits so many days after the day of --at, or before it if the
+    /// number is negative: quiet ones wake, others fall silent, move to another time zone, or write all
+    /// day on that one day.
+    #[arg(
+        long,
+        value_name = "DAY",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(i64).range(-59..=3_650)
+    )]
+    pub habits: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -45,6 +45,8 @@ pub struct SimConfig {
     pub instances: usize,
     /// How many of them are out of order or lie.
     pub troubled_instances: usize,
+    /// So many days after the day of the start some users change their habits; nobody does without.
+    pub habits_day: Option<i64>,
 }
 
 /// Long enough to notice, short enough for tests.
@@ -68,6 +70,7 @@ impl SimConfig {
             stall_ms: STALL_MS,
             instances: 1,
             troubled_instances: 0,
+            habits_day: None,
         }
     }
 }

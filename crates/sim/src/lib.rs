@@ -12,7 +12,7 @@
 //! - `fediverse/`, `hub.rs`: many instances over one world, where there are several
 //! - `limits/`, `ledger.rs`: what is counted and written down; `stay.rs`: until when
 //! - `faults/`, `wire.rs`: what goes wrong on purpose, and the connections that let it
-//! - `truth.rs`, `probe.rs`: the ground truth and the ledger under `/_sim`
+//! - `truth.rs`, `trace.rs`, `probe.rs`: the ground truth and the ledger under `/_sim`
 //! - `clock.rs`, `http.rs`, `question.rs`, `server.rs`: the edge, the only part with sockets and a clock
 
 mod clock;
@@ -29,6 +29,7 @@ mod probe;
 mod question;
 mod server;
 mod stay;
+mod trace;
 mod truth;
 mod wire;
 mod world;

@@ -12,6 +12,8 @@
 //! - `/_sim/truth/TABLE?after=TOKEN&limit=N&at_us=T`: the ground truth, now or at another time, as
 //!   JSON lines; `after` is the last line's `_after`, an empty answer is the end. What faults took
 //!   away is not there, unless it is asked for with `before_faults=1`
+//! - `/_sim/truth/trace?from_us=T&until_us=T`: who wrote when, as CSV; whatever faults took away was
+//!   written, and is there
 //!
 //! Where there are several instances, `host=NAME` says whose ledger and faults are meant; without it
 //! `/_sim/ledger` sums up all of them. `hosts=PATTERNS` restricts the truth to what those hosts tell.
@@ -29,6 +31,7 @@ use crate::hub::{Hub, is_among};
 use crate::ledger::{EntryRow, Violation};
 use crate::limits::WindowRow;
 use crate::mastodon::Params;
+use crate::trace::{self, Trace};
 use crate::truth::{self, Table, TruthPage};
 use crate::world::Moment;
 
@@ -78,6 +81,7 @@ fn answer(hub: &Hub, path: &str, params: &Params) -> Response {
         "/_sim/faults" => faults(shared, params),
         "/_sim/faults/summary" => json_response(&shared.books().faults.summary()),
         "/_sim/ledger/calls" => ledger_calls(shared, params),
+        "/_sim/truth/trace" => trace(hub, params),
         _ => match path.strip_prefix("/_sim/truth/").map(str::parse) {
             Some(Ok(Table::Hosts)) if !hub.is_fediverse() => problem(404, "there is no such page"),
             Some(Ok(table)) => truth(hub, table, params),
@@ -179,13 +183,47 @@ fn faults(shared: &Shared, params: &Params) -> Response {
     lines_response(rows)
 }
 
+fn trace(hub: &Hub, params: &Params) -> Response {
+    let shared = hub.first();
+    let time_us = |name: &str, otherwise_us: i64| match params.get(name) {
+        Some(text) => text.parse().ok(),
+        None => Some(otherwise_us),
+    };
+    let now_us = shared.clock.world().micros();
+    let (Some(from_us), Some(until_us)) = (time_us("from_us", 0), time_us("until_us", now_us))
+    else {
+        return problem(400, "`from_us` and `until_us` are microseconds since 1970");
+    };
+    if shared.world.users() > trace::USERS_MAX {
+        let told = format!(
+            "a world with a trace has at most {} users",
+            trace::USERS_MAX
+        );
+        return problem(400, &told);
+    }
+    let asked = Trace {
+        world: Arc::clone(&shared.world),
+        span_us: from_us..until_us,
+        asked_homes: asked_hosts(hub, params).map(|asked| {
+            let told = hub.instances().into_iter().zip(asked);
+            told.map(|(home, is_asked)| is_asked && home.is_sound())
+                .collect()
+        }),
+    };
+    asked.respond()
+}
+
+/// Which instances the truth is wanted of, if that is said.
+fn asked_hosts(hub: &Hub, params: &Params) -> Option<Vec<bool>> {
+    let patterns = params.get("hosts")?;
+    let is_asked = |instance: &Instance| is_among(patterns, instance.host());
+    Some(hub.instances().into_iter().map(is_asked).collect())
+}
+
 fn truth(hub: &Hub, table: Table, params: &Params) -> Response {
     let shared = hub.first();
     let instances = hub.instances();
-    let asked_hosts = params.get("hosts").map(|patterns| {
-        let is_asked = |instance: &&Instance| is_among(patterns, instance.host());
-        instances.iter().map(is_asked).collect::<Vec<bool>>()
-    });
+    let asked_hosts = asked_hosts(hub, params);
     // A fixed time keeps a walk over many pages whole while the world moves on.
     let at_us = params
         .number("at_us")

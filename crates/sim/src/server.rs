@@ -44,7 +44,10 @@ pub async fn serve(config: SimConfig) -> Result<Server, SimError> {
             troubled,
         });
     }
-    let world = World::new(config.seed, config.users, config.at_us)?;
+    let mut world = World::new(config.seed, config.users, config.at_us)?;
+    if let Some(days) = config.habits_day {
+        world.change_habits(days)?;
+    }
     let refused = |source| SimError::Listen {
         address: config.listen,
         source,
@@ -151,6 +154,9 @@ impl Server {
             "seed": self.seed,
             "clock": shared.clock.spec(),
         });
+        if let Some(from_us) = shared.world.habits_from_us() {
+            line["habits_from_us"] = json!(from_us);
+        }
         if let Some(canary) = self.hub.canary() {
             line["instances"] = json!(self.hosts());
             line["canary"] = json!(canary.address.to_string());

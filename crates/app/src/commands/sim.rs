@@ -56,6 +56,7 @@ pub(crate) async fn run(arguments: &SimArguments) -> Result<ExitCode, Failure> {
         stall_ms: arguments.stall_ms,
         instances: usize::from(arguments.instances),
         troubled_instances: usize::from(arguments.bad_instances),
+        habits_day: arguments.habits,
     })
     .await
     .map_err(|error| Failure::other(error.to_string()))?;

@@ -105,7 +105,7 @@ impl World {
 
     /// What a user liked on a day, each post once.
     pub(crate) fn likes(&self, user: u64, day: i64) -> Vec<(Draft, Like)> {
-        let pace = self.pace(user);
+        let pace = self.pace_on(user, day);
         let mut dice = Dice::new(self.seed, Purpose::Likes, user, day as u64);
         let likes_max = match pace.kind() {
             Kind::Inactive => u64::from(dice.chance(200)),

@@ -37,6 +37,8 @@ pub(crate) enum Purpose {
     Hearsay,
     Instance,
     Lie,
+    /// Who changes their habits, and how.
+    Habit,
 }
 
 /// Spreads every bit of the input over the whole output.

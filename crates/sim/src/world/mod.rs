@@ -9,6 +9,7 @@ mod degrees;
 pub(crate) mod dice;
 pub(crate) mod feistel;
 mod graph;
+mod habits;
 mod homes;
 pub(crate) mod ids;
 mod local_ids;
@@ -59,6 +60,12 @@ pub enum WorldError {
     Users { users: u64 },
     #[error("the world's time must lie between {first} and {last}")]
     Time { first: String, last: String },
+    #[error(
+        "habits change {first} to {last} days after the world's first, not {days}",
+        first = habits::FIRST_DAY,
+        last = habits::LAST_DAY
+    )]
+    Habits { days: i64 },
 }
 
 /// See the module's documentation.
@@ -73,6 +80,8 @@ pub(crate) struct World {
     account_ids: AccountIds,
     /// Who meets which fate.
     fates: Permutation,
+    /// The day at whose beginning some change their habits; None if nobody does.
+    habits_day: Option<i64>,
     /// None where everybody is on one server.
     homes: Option<Homes>,
     blocks: BlockCache,
@@ -101,6 +110,7 @@ impl World {
             graph: Graph::new(seed, users, anchor_day * DAY_S),
             account_ids: AccountIds::new(seed, users),
             fates: Permutation::new(seed, 5, users),
+            habits_day: None,
             homes: None,
             blocks: BlockCache::default(),
             samples: SampleCache::default(),
@@ -116,6 +126,11 @@ impl World {
 
     pub(crate) const fn users(&self) -> u64 {
         self.users
+    }
+
+    /// The first day that has posts.
+    pub(crate) const fn history_start_day(&self) -> i64 {
+        self.history_start_day
     }
 
     pub(crate) fn account_id(&self, user: u64) -> u64 {

@@ -137,15 +137,31 @@ impl World {
                 }
             }
             Fate::BannedAtTimes { phase_us } => {
-                let days = 4 + Dice::new(self.seed, Purpose::Ban, user, 0).below(17) as i64;
-                let period_us = SHORT_BANS_EVERY_DAYS as i64 * DAY_US;
-                if (at_us - phase_us).rem_euclid(period_us) < days * DAY_US {
+                if self.short_ban_left_us(user, at_us - phase_us) > 0 {
                     Standing::Suspended
                 } else {
                     Standing::Active
                 }
             }
             Fate::None | Fate::Renamed { .. } => Standing::Active,
+        }
+    }
+
+    /// How much is left of a passing ban, so long after the first began; none if it is over.
+    fn short_ban_left_us(&self, user: u64, since_us: i64) -> i64 {
+        let days = 4 + Dice::new(self.seed, Purpose::Ban, user, 0).below(17) as i64;
+        let period_us = SHORT_BANS_EVERY_DAYS as i64 * DAY_US;
+        (days * DAY_US - since_us.rem_euclid(period_us)).max(0)
+    }
+
+    /// The first time from another on at which fate lets a user be seen.
+    pub(super) fn active_from_us(&self, user: u64, at_us: i64) -> Option<i64> {
+        match self.fate(user) {
+            Fate::BannedForEver { from_us } => (at_us < from_us).then_some(at_us),
+            Fate::BannedAtTimes { phase_us } => {
+                Some(at_us + self.short_ban_left_us(user, at_us - phase_us))
+            }
+            Fate::None | Fate::Renamed { .. } => Some(at_us),
         }
     }
 

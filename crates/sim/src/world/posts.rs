@@ -15,6 +15,9 @@ use super::time::{DAY_S, DAY_US, SECOND_US, day_of};
 
 /// How often a target is looked for before a post becomes one of its own.
 const TARGET_TRIES: u32 = 24;
+/// The ban of one of two authors may last until one of the other has begun, but bans are shorter than
+/// the time between them: after so many turns neither is banned.
+const SHOWN_TURNS: usize = 4;
 const DELETED_PERMILLE: u64 = 60;
 const EDITED_PERMILLE: u64 = 50;
 
@@ -74,7 +77,7 @@ impl World {
         if day < self.history_start_day || day >= ids::LAST_S / DAY_S {
             return Vec::new();
         }
-        let pace = self.pace(user);
+        let pace = self.pace_on(user, day);
         let count = self.posts_count(user, pace, day);
         if count == 0 {
             return Vec::new();
@@ -180,6 +183,28 @@ impl World {
                 Link::Repost(target) => self.is_draft_visible(&target, now),
                 Link::None | Link::Reply(_) => true,
             }
+    }
+
+    /// Whether anybody could see a post at any time: not if its author, or that of what it repeats,
+    /// had gone before, nor if it was written during a ban and deleted before the end.
+    pub(crate) fn is_ever_shown(&self, post: &Post) -> bool {
+        let target = match post.link {
+            Link::Repost(target) => Some(target),
+            Link::None | Link::Reply(_) => None,
+        };
+        let needed = || std::iter::once(post.draft).chain(target);
+        let mut shown_us = post.draft.at_us;
+        for draft in needed().cycle().take(SHOWN_TURNS) {
+            match self.active_from_us(draft.user, shown_us) {
+                Some(active_us) => shown_us = active_us,
+                None => return false,
+            }
+        }
+        let is_left = |draft: Draft| {
+            let deleted_us = self.deleted_us(&draft);
+            deleted_us.is_none_or(|deleted_us| shown_us < deleted_us)
+        };
+        needed().all(is_left)
     }
 
     pub(crate) fn visible_post(&self, id: u64, now: Moment<'_>) -> Option<Post> {
@@ -322,6 +347,38 @@ mod tests {
             .filter(|post| !world.is_visible(post, later))
             .count();
         assert!(vanished > 10, "{vanished}");
+    }
+
+    #[test]
+    fn a_post_counts_as_shown_exactly_if_it_is_visible_at_some_time() {
+        let world = world();
+        let (mut shown, mut hidden, mut late, mut missed) = (0, 0, 0, 0);
+        for user in 0..600 {
+            for post in
+                (world.anchor_day..world.anchor_day + 20).flat_map(|day| world.posts(user, day))
+            {
+                let at_us = post.draft.at_us;
+                let is_visible = |at_us| world.is_visible(&post, Moment::undisturbed(at_us));
+                let is_seen_late =
+                    || (1..60 * 24).any(|hour| is_visible(at_us + hour * DAY_US / 24));
+                match (world.is_ever_shown(&post), is_visible(at_us)) {
+                    (true, true) => shown += 1,
+                    (false, false) => {
+                        assert!(!is_seen_late());
+                        hidden += 1;
+                    }
+                    (true, false) if is_seen_late() => late += 1,
+                    // Deleted within an hour of the end of a ban.
+                    (true, false) => missed += 1,
+                    (false, true) => panic!("{post:?} is visible"),
+                }
+            }
+        }
+        assert!(
+            shown > 1_000 && hidden > 20 && late > 5,
+            "{shown} {hidden} {late}"
+        );
+        assert!(missed <= 1, "{missed}");
     }
 
     #[test]

@@ -29,13 +29,16 @@ pub(crate) const POSTS_PER_DAY_MAX: u64 = 48;
 /// A user's habits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
-    kind: Kind,
-    rate: u64,
-    weekend_percent: u64,
-    hour_shift: u64,
+    pub(super) kind: Kind,
+    pub(super) rate: u64,
+    pub(super) weekend_percent: u64,
+    pub(super) hour_shift: u64,
+    /// How many posts every day has, where that is not left to chance.
+    pub(super) fixed_count: Option<u64>,
 }
 
 impl World {
+    /// A user's habits, as long as nothing changes them.
     pub(crate) fn pace(&self, user: u64) -> Pace {
         let kind = self.kind(user);
         let mut dice = Dice::new(self.seed, Purpose::Pace, user, 0);
@@ -61,11 +64,15 @@ impl World {
             rate,
             weekend_percent,
             hour_shift,
+            fixed_count: None,
         }
     }
 
     /// How many posts a user writes on a day.
     pub(crate) fn posts_count(&self, user: u64, pace: Pace, day: i64) -> u64 {
+        if let Some(count) = pace.fixed_count {
+            return count;
+        }
         let calm_or_burst = if pace.kind == Kind::Unstable && !self.is_burst_week(user, day) {
             40
         } else {
@@ -176,6 +183,7 @@ mod tests {
                 rate: 0,
                 weekend_percent: 100,
                 hour_shift: 0,
+                fixed_count: None,
             };
             let mut dice = Dice::new(1, Purpose::DayTimes, 0, 0);
             (0..10_000)

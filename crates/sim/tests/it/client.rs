@@ -36,6 +36,21 @@ impl Reply {
             .collect()
     }
 
+    /// What was sent in chunks, put together again.
+    pub(crate) fn unchunked(&self) -> String {
+        assert_eq!(self.headers["transfer-encoding"], "chunked");
+        let (mut whole, mut rest) = (String::new(), self.text.as_str());
+        loop {
+            let (length, begins) = rest.split_once("\r\n").unwrap();
+            let length = usize::from_str_radix(length, 16).unwrap();
+            if length == 0 {
+                return whole;
+            }
+            whole.push_str(&begins[..length]);
+            rest = begins[length..].strip_prefix("\r\n").unwrap();
+        }
+    }
+
     /// Path and query of a link of the `Link` header.
     pub(crate) fn link(&self, rel: &str) -> Option<String> {
         let ending = format!(">; rel=\"{rel}\"");

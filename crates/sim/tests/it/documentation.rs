@@ -48,13 +48,14 @@ async fn every_documented_page_and_table_is_there() {
         assert_eq!((reply.status, reply.lines().len()), (200, 1), "{table}");
     }
     let pages = first_cells(pages);
-    assert_eq!(pages.len(), 7);
+    assert_eq!(pages.len(), 8);
     for page in &pages {
         let filled = page
             .replace("TABLE", &tables[0])
             .replace("after=SEQ&", "")
             .replace("after=TOKEN&", "")
             .replace("&at_us=T", "")
+            .replace("_us=T", "_us=1")
             .replace("=N", "=1");
         assert_eq!(sim.get(&filled).await.status, 200, "{page}");
     }

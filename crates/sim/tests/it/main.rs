@@ -9,6 +9,7 @@ mod dialects;
 mod documentation;
 mod faults;
 mod fediverse;
+mod habits;
 mod huge;
 mod lies;
 mod limits;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use crate::client::{Sim, ids};
 
 #[tokio::test]
@@ -221,8 +223,14 @@ async fn a_handle_may_name_the_host_of_the_data() {
 #[tokio::test]
 async fn reactions_are_listed_as_often_as_they_are_counted() {
     let sim = Sim::frozen(300, 3).await;
+    let statuses = sim.truth("statuses").await;
+    assert_reactions_are_listed(&sim, &statuses).await;
+}
+
+/// Compares what some posts met with with what is counted, until enough of each kind was seen.
+pub(crate) async fn assert_reactions_are_listed(sim: &Sim, statuses: &[Value]) {
     let (mut reposts, mut likes, mut replies) = (0, 0, 0);
-    for status in sim.truth("statuses").await {
+    for status in statuses {
         let count = |key: &str| status[key].as_u64().unwrap() as usize;
         if count("reposts") + count("replies") == 0 || reposts > 20 && replies > 20 {
             continue;
