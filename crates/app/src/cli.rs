@@ -300,6 +300,10 @@ pub(crate) struct StatusArguments {
     #[arg(long, value_name = "URL", value_hint = ValueHint::AnyPath, hide_default_value = true)]
     pub budgets: Option<Location>,
 
+    /// Say why somebody is visited when they are: a handle, an address or an id.
+    #[arg(long, value_name = "USER", conflicts_with = "watch")]
+    pub why: Option<String>,
+
     /// Look again and again until Ctrl-C.
     #[arg(long)]
     pub watch: bool,

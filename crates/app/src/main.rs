@@ -14,6 +14,7 @@ mod duration;
 mod environment;
 mod exchange;
 mod failure;
+mod freshness;
 mod history;
 mod keeper;
 mod location;

@@ -46,12 +46,16 @@ pub(crate) fn choose(
     Ok(policies)
 }
 
-fn policy(name: &str) -> Result<Arc<dyn Policy>, Failure> {
-    let settings = PolicySettings {
+/// What the policies of a crawl are made from.
+pub(crate) fn settings() -> PolicySettings {
+    PolicySettings {
         page: PAGE,
         ..PolicySettings::default()
-    };
-    let policy = by_name(name.trim(), &settings).map(Arc::from);
+    }
+}
+
+fn policy(name: &str) -> Result<Arc<dyn Policy>, Failure> {
+    let policy = by_name(name.trim(), &settings()).map(Arc::from);
     policy.ok_or_else(|| {
         Failure::usage(format!(
             "no policy {name:?}; there are {}",

@@ -3,11 +3,15 @@
 
 use crate::EngineError;
 use crate::exchange::Shop;
+use crate::freshness;
 use crate::scheduler::Scheduler;
 use kittiwake_frontier::policy::Facts;
 use kittiwake_frontier::{Judge, Lease, Policy, RoundRobin, Shared, State, Visit, Wanted};
-use kittiwake_model::{Commit, Filed, FrontierRow, Key, Learnt, Name, RobotFiling, WorldTime};
-use kittiwake_store::{Card, DueQuestion, Remembered, Store};
+use kittiwake_model::{
+    Commit, Filed, FrontierRow, Group, Key, Learnt, Name, Object, RobotFiling, Standing, Table,
+    Value, WorldTime,
+};
+use kittiwake_store::{Card, DueQuestion, Remembered, Store, TaskRecord};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,6 +23,20 @@ const DAY_US: f64 = 86_400_000_000.0;
 /// The version of what is kept between runs.
 const VERSION: u8 = 1;
 
+/// How somebody writes is told again after so many visits.
+const CLASS_VISITS: u32 = 4;
+
+/// A rate in steps of a quarter, with two digits.
+fn rounded(rate: f64) -> f64 {
+    const STEPS: f64 = 10.0;
+    if rate < 1e-3 {
+        return 0.0;
+    }
+    let stepped = 10_f64.powf((rate.log10() * STEPS).round() / STEPS);
+    let digits = 10_f64.powf(1.0 - stepped.log10().floor());
+    (stepped * digits).round() / digits
+}
+
 /// Everybody whom one robot visits.
 #[derive(Debug)]
 pub(crate) struct Population {
@@ -28,16 +46,22 @@ pub(crate) struct Population {
     known: Mutex<Known>,
 }
 
+/// What is kept of a population between runs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kept {
+    pub shared: Shared,
+    /// What a visit has to be worth to be looked for.
+    pub price: f64,
+}
+
 #[derive(Debug, Clone, Default)]
 struct Known {
-    shared: Shared,
-    /// What a visit has to be worth to be looked for.
-    price: f64,
+    kept: Kept,
     /// When it is re-estimated.
     epoch: Option<WorldTime>,
 }
 
-impl Known {
+impl Kept {
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![VERSION];
         bytes.extend(self.price.to_le_bytes());
@@ -46,7 +70,7 @@ impl Known {
     }
 
     /// What cannot be read is learnt anew.
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (version, rest) = bytes.split_first()?;
         let (price, shared) = rest.split_first_chunk::<8>()?;
         let price = f64::from_le_bytes(*price);
@@ -54,7 +78,6 @@ impl Known {
         Some(Self {
             shared: Shared::from_bytes(shared).ok().filter(|_| is_sound)?,
             price,
-            epoch: None,
         })
     }
 }
@@ -70,7 +93,7 @@ impl Population {
         let state = State::from_bytes(row.state.to_vec()).unwrap_or_default();
         let met = row.visited.unwrap_or(row.due);
         match state.since() {
-            None => self.policy.meet(&self.known().shared, &row.facts, met),
+            None => self.policy.meet(&self.known().kept.shared, &row.facts, met),
             Some(since) if row.visited.is_some_and(|visited| visited > since) => state.at(met),
             Some(_) => state,
         }
@@ -114,15 +137,17 @@ pub(crate) async fn populations(
     let population = |filing: &RobotFiling| {
         let policy = policies.get(&filing.robot);
         let policy = policy.map_or_else(|| Arc::new(RoundRobin) as Arc<dyn Policy>, Arc::clone);
-        let known = learnt
-            .get(&filing.lane)
-            .and_then(|it| Known::from_bytes(it));
+        let kept = learnt.get(&filing.lane);
+        let kept = kept.and_then(|it| Kept::from_bytes(it));
         Population {
             // Whoever visits everybody once needs no order but that of the queue, and a queue
             // keeps itself in the store.
             is_ranked: is_endless && policy.name() != RoundRobin.name(),
             policy,
-            known: Mutex::new(known.unwrap_or_default()),
+            known: Mutex::new(Known {
+                kept: kept.unwrap_or_default(),
+                epoch: None,
+            }),
         }
     };
     let robots = robots.iter();
@@ -153,8 +178,9 @@ impl Shop {
         let posts: Vec<WorldTime> = posts.iter().filter(is_new).copied().collect();
         let policy = &*population.policy;
         let mut known = population.known();
-        policy.observe(&mut known.shared, &mut state, &Visit::complete(at, &posts));
-        let due = policy.due(&known.shared, &state, known.price, at);
+        let Kept { shared, price } = &mut known.kept;
+        policy.observe(shared, &mut state, &Visit::complete(at, &posts));
+        let due = policy.due(shared, &state, *price, at);
         let due = due.min(at.plus_us(UNSEEN_US_MAX));
         drop(known);
         Ok(FrontierRow {
@@ -164,6 +190,49 @@ impl Shop {
             state: state.into_bytes(),
             ..row.clone()
         })
+    }
+
+    /// What a visit has taught of how a subject writes, as fields of the subject: they change only when
+    /// much has changed, so that few versions of them are kept.
+    pub(crate) async fn rhythm(
+        &self,
+        task: &TaskRecord,
+        row: &FrontierRow,
+        posts: &[WorldTime],
+    ) -> Result<Option<Object>, EngineError> {
+        let population = self.population(&row.robot)?;
+        let is_writer = self
+            .settings
+            .network
+            .follows_writers(self.robot(&row.robot)?);
+        let is_told = row.visits <= 1 || row.visits.is_multiple_of(CLASS_VISITS);
+        let (Some(at), true, true, true) = (row.visited, population.is_ranked, is_writer, is_told)
+        else {
+            return Ok(None);
+        };
+        let state = State::from_bytes(row.state.clone()).unwrap_or_default();
+        let rate = {
+            let known = population.known();
+            population.policy.posts_per_day(&known.kept.shared, &state)
+        };
+        let Some(rate) = rate else {
+            return Ok(None);
+        };
+        let class = freshness::class_of(&*self.store, row.subject, posts, at).await?;
+        let fields = vec![
+            ("class".into(), Value::Text(class.name().to_owned())),
+            ("posts_per_day".into(), Value::Float(rounded(rate))),
+        ];
+        Ok(Some(Object {
+            identity: task.identity.clone(),
+            known_as: Some(row.subject),
+            table: Table::Users,
+            groups: vec![Group {
+                name: "rhythm".into(),
+                fields,
+            }],
+            standing: Standing::Present,
+        }))
     }
 
     /// When a robot may come back at the earliest to a subject that it visited then.
@@ -184,7 +253,7 @@ impl Shop {
             let population = self.populations.get(&filing.robot)?;
             population.is_ranked.then(|| Learnt {
                 lane: filing.lane.clone(),
-                bytes: population.known().to_bytes(),
+                bytes: population.known().kept.to_bytes(),
             })
         });
         ranked.collect()
@@ -198,7 +267,8 @@ impl Scheduler {
         for filing in &shop.expansion.robots {
             let population = shop.populations.get(&filing.robot);
             if let Some(population) = population.filter(|it| it.is_ranked) {
-                self.frontier.rank(&filing.lane, population.known().price);
+                self.frontier
+                    .rank(&filing.lane, population.known().kept.price);
             }
         }
     }
@@ -282,7 +352,7 @@ impl Scheduler {
         for (subject, facts) in self.facts_of(newcomers).await? {
             let state = population
                 .policy
-                .meet(&population.known().shared, &facts, now);
+                .meet(&population.known().kept.shared, &facts, now);
             self.frontier
                 .file_ranked(&filing.lane, subject, now, state, now);
         }
@@ -304,16 +374,16 @@ impl Scheduler {
             let mut known = population.known();
             let is_over = known.epoch.is_none_or(|epoch| now >= epoch);
             if is_over {
-                population.policy.epoch(&mut known.shared, now);
+                population.policy.epoch(&mut known.kept.shared, now);
                 known.epoch = Some(now.plus_us(EPOCH_US));
             }
             let judge = Judge {
                 policy: &*population.policy,
-                shared: &known.shared,
+                shared: &known.kept.shared,
                 rest_us,
             };
             let (leases, price) = self.frontier.lease_ranked(&filing.lane, now, wanted, judge);
-            known.price = price;
+            known.kept.price = price;
             (leases, is_over)
         };
         if is_over {

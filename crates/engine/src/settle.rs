@@ -165,6 +165,12 @@ impl Shop {
             due.push((row.subject, row.due));
             commit.frontier.push(row);
         }
+        if let ([task], [row]) = (work.tasks.as_slice(), commit.frontier.as_slice())
+            && !is_gone
+        {
+            let rhythm = self.rhythm(task, row, &work.posts).await?;
+            commit.objects.extend(rhythm);
+        }
         Ok(Ending::Finished { due })
     }
 

@@ -77,6 +77,26 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// What policies have learnt of whole lanes.
     fn learnt(&self) -> StoreFuture<'_, Vec<Learnt>>;
 
+    /// When an author's posts were made since a time, the newest first, so many at the most.
+    fn post_times(
+        &self,
+        author: Key,
+        since: WorldTime,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<WorldTime>>;
+
+    /// The class that was last found of each user, in the order of the keys.
+    fn classes(&self, keys: Vec<Key>) -> StoreFuture<'_, Vec<Option<String>>>;
+
+    /// The posts that were found last, so many at the most, of authors who were known when they were made.
+    fn arrivals(&self, limit: usize) -> StoreFuture<'_, Vec<Arrival>>;
+
+    /// Whatever is called by an id or a name, a few at the most.
+    fn named(&self, id: String) -> StoreFuture<'_, Vec<Key>>;
+
+    /// When the newest answer was asked for, in the world's time.
+    fn newest(&self) -> StoreFuture<'_, Option<WorldTime>>;
+
     /// How many subjects of a lane [`Self::due`] would give in all, counted up to `limit`.
     fn waiting(&self, question: DueQuestion) -> StoreFuture<'_, u64>;
 
@@ -155,6 +175,14 @@ pub struct Remembered {
 pub struct Card {
     pub counts: Counts,
     pub created: Option<WorldTime>,
+}
+
+/// A post that was found, by somebody who was known when it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    pub author: Key,
+    pub created: WorldTime,
+    pub found: WorldTime,
 }
 
 /// A task as it stands in the store.

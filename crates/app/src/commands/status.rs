@@ -3,8 +3,9 @@
 use crate::cli::StatusArguments;
 use crate::commands::crawl::stop_asked;
 use crate::failure::Failure;
-use crate::{console, environment, standing, summary};
-use kittiwake_model::LimitTime;
+use crate::{console, environment, freshness, policies, standing, summary};
+use kittiwake_engine::RobotFreshness;
+use kittiwake_model::{LimitTime, Name, WorldTime};
 use kittiwake_store::ledger::{BudgetUsage, Ledger};
 use kittiwake_store::{Detail, Location, OpenMode, Store, Summary};
 use serde_json::{Value, json};
@@ -22,12 +23,16 @@ struct Look {
     detail: Detail,
     budgets: Vec<BudgetUsage>,
     is_crawled: bool,
+    freshness: Vec<RobotFreshness>,
 }
 
 pub(crate) async fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
     let place = environment::with_password(&arguments.file);
     let named = arguments.budgets.as_ref();
     let store = place.open(OpenMode::Read)?;
+    if let Some(called) = &arguments.why {
+        return explain(arguments, &*store, called).await;
+    }
     if !arguments.watch {
         show(arguments, &look(&place, named, &*store).await?, None);
         return Ok(ExitCode::SUCCESS);
@@ -55,12 +60,61 @@ async fn look(
     named: Option<&Location>,
     store: &dyn Store,
 ) -> Result<Look, Failure> {
+    let detail = store.detail().await?;
+    let is_crawled = place.is_crawled()?;
+    let now = world_now(store, &detail, is_crawled).await?;
     Ok(Look {
         summary: store.summary().await?,
-        detail: store.detail().await?,
         budgets: budgets(named).await,
-        is_crawled: place.is_crawled()?,
+        freshness: kittiwake_engine::freshness(store, &policies::settings(), now).await?,
+        detail,
+        is_crawled,
     })
+}
+
+/// The time by which freshness is told: that of the crawl's last answer where the crawl is over or has a
+/// clock of its own.
+async fn world_now(
+    store: &dyn Store,
+    detail: &Detail,
+    is_crawled: bool,
+) -> Result<WorldTime, Failure> {
+    let is_real = detail
+        .last_run
+        .as_ref()
+        .is_some_and(|it| it.clock == "real");
+    let now = WorldTime(environment::real_now().micros());
+    if is_real && is_crawled {
+        return Ok(now);
+    }
+    Ok(store.newest().await?.unwrap_or(now))
+}
+
+/// Says why somebody is due when they are.
+async fn explain(
+    arguments: &StatusArguments,
+    store: &dyn Store,
+    called: &str,
+) -> Result<ExitCode, Failure> {
+    let detail = store.detail().await?;
+    let now = world_now(store, &detail, false).await?;
+    let robots: Vec<Name> = store.summary().await?.robots.into_keys().collect();
+    // As people write handles.
+    let called = called.trim().trim_start_matches('@');
+    let settings = policies::settings();
+    let whys = kittiwake_engine::why(store, &settings, called, &robots, now).await?;
+    if whys.is_empty() {
+        return Err(Failure::usage(format!(
+            "nobody who is called {called:?} is visited by this crawl; give a handle, an address or an id \
+             as the file has it"
+        )));
+    }
+    if arguments.json {
+        console::output(&freshness::why_json(called, &whys, now).to_string());
+    } else {
+        console::output(freshness::why_text(called, &whys, now).trim_end());
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn show(arguments: &StatusArguments, look: &Look, screen: Option<&mut console::Screen>) {
@@ -74,6 +128,7 @@ fn show(arguments: &StatusArguments, look: &Look, screen: Option<&mut console::S
     for usage in &look.budgets {
         text.push_str(&standing::budget(usage, LimitTime(now.micros())));
     }
+    text.push_str(&freshness::table(&look.freshness));
     text.push_str(&standing::stages(&look.detail.recent));
     text.push_str(&standing::next(&look.detail.next));
     match screen {
@@ -104,6 +159,8 @@ fn as_json(arguments: &StatusArguments, look: &Look) -> Value {
     entries.insert("paused".into(), json!(paused));
     let budgets: Vec<Value> = look.budgets.iter().map(standing::budget_json).collect();
     entries.insert("budgets".into(), json!(budgets));
+    let fresh: Vec<Value> = look.freshness.iter().map(freshness::json).collect();
+    entries.insert("freshness".into(), json!(fresh));
     entries.insert("recent".into(), standing::recent_json(recent));
     let next: Vec<Value> = next
         .iter()

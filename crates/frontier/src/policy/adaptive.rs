@@ -412,6 +412,15 @@ impl Policy for Adaptive {
         self.first_hour_worth(shared, &belief, price, now)
     }
 
+    fn expected(&self, shared: &Shared, state: &State, now: WorldTime) -> Option<f64> {
+        Some(Self::belief(shared, state, now).expected(shared, now))
+    }
+
+    fn posts_per_day(&self, shared: &Shared, state: &State) -> Option<f64> {
+        let now = state.since()?;
+        Some(Self::belief(shared, state, now).steady_pace(shared))
+    }
+
     fn has_rhythm(&self) -> bool {
         true
     }

@@ -136,6 +136,16 @@ pub trait Policy: Send + Sync + std::fmt::Debug {
         })
     }
 
+    /// How many posts are expected to wait for a visit; `None` if it makes no forecast.
+    fn expected(&self, _shared: &Shared, _state: &State, _now: WorldTime) -> Option<f64> {
+        None
+    }
+
+    /// How many posts a day are expected of a subject; `None` if it makes no forecast.
+    fn posts_per_day(&self, _shared: &Shared, _state: &State) -> Option<f64> {
+        None
+    }
+
     /// Re-estimates what is known of the population; called every few hours of world time.
     fn epoch(&self, _shared: &mut Shared, _now: WorldTime) {}
 
@@ -232,6 +242,13 @@ pub fn by_name(name: &str, settings: &PolicySettings) -> Option<Box<dyn Policy>>
         "square-root" => Box::new(SquareRoot),
         _ => return None,
     })
+}
+
+/// The name of the policy that wrote a state.
+pub fn writer_of(state: &State) -> Option<&'static str> {
+    let settings = PolicySettings::default();
+    let is_writer = |name: &&str| by_name(name, &settings).is_some_and(|it| state.is_of(it.tag()));
+    NAMES.into_iter().find(is_writer)
 }
 
 pub(crate) fn days_between(earlier: WorldTime, later: WorldTime) -> f64 {

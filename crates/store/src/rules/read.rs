@@ -4,7 +4,9 @@ use crate::cell::{Cell, Row, cells};
 use crate::database::Database;
 use crate::error::unreadable;
 use crate::observed;
-use crate::{Card, Counts, Due, DueQuestion, Facts, Remembered, StoreError, Summary, TaskRecord};
+use crate::{
+    Arrival, Card, Counts, Due, DueQuestion, Facts, Remembered, StoreError, Summary, TaskRecord,
+};
 use kittiwake_model::{
     Alias, Control, ControlCommand, Cursor, CursorState, FrontierRow, Identity, Key, Learnt, Name,
     RealTime, RunRecord, Table, WorldTime,
@@ -83,6 +85,77 @@ pub(crate) fn cards(database: &dyn Database, keys: &[Key]) -> Result<Vec<Card>, 
         cards.push(card.unwrap_or_default());
     }
     Ok(cards)
+}
+
+/// When an author's posts were made since a time, the newest first, so many at the most.
+pub(crate) fn post_times(
+    database: &dyn Database,
+    author: Key,
+    since: WorldTime,
+    limit: usize,
+) -> Result<Vec<WorldTime>, StoreError> {
+    let sql = "SELECT created_us FROM statuses WHERE author = ?1 AND created_us >= ?2
+               ORDER BY created_us DESC LIMIT ?3";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    database.all(sql, cells![author.0, since.0, limit], |row| {
+        Ok(WorldTime(row.get(0)?))
+    })
+}
+
+/// The class that was last found of each user, in the order of the keys.
+pub(crate) fn classes(
+    database: &dyn Database,
+    keys: &[Key],
+) -> Result<Vec<Option<String>>, StoreError> {
+    let sql = "SELECT extra FROM users WHERE key = ?1 AND extra IS NOT NULL";
+    let mut classes = Vec::with_capacity(keys.len());
+    for key in keys {
+        let extra: Option<String> = database.first(sql, cells![key.0], |row| row.get(0))?;
+        let class = extra.and_then(|extra| {
+            let fields: serde_json::Value = serde_json::from_str(&extra).ok()?;
+            Some(fields.get("class")?.as_str()?.to_owned())
+        });
+        classes.push(class);
+    }
+    Ok(classes)
+}
+
+/// The posts that were found last, so many at the most, of authors who were known when they were made.
+pub(crate) fn arrivals(database: &dyn Database, limit: usize) -> Result<Vec<Arrival>, StoreError> {
+    let sql = "SELECT s.author, s.created_us, found.first_seen_us
+               FROM (SELECT key, author, created_us FROM statuses
+                     WHERE author IS NOT NULL AND created_us IS NOT NULL
+                     ORDER BY key DESC LIMIT ?1) AS s
+               JOIN ids AS found ON found.key = s.key AND found.canonical = 1
+               JOIN ids AS met ON met.key = s.author AND met.canonical = 1
+               WHERE met.first_seen_us <= s.created_us AND found.first_seen_us >= s.created_us";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    database.all(sql, cells![limit], |row| {
+        Ok(Arrival {
+            author: Key(row.get(0)?),
+            created: WorldTime(row.get(1)?),
+            found: WorldTime(row.get(2)?),
+        })
+    })
+}
+
+/// Whatever is called by an id or a name, a few at the most; a handle need not have its host.
+pub(crate) fn named(database: &dyn Database, id: &str) -> Result<Vec<Key>, StoreError> {
+    const NAMED_MAX: i64 = 10;
+    let sql = "SELECT DISTINCT key FROM ids WHERE id = ?1
+               OR (alias <> '' AND substr(id, 1, ?2) = ?3) ORDER BY key LIMIT ?4";
+    let beginning = format!("{id}@");
+    let length = i64::try_from(beginning.chars().count()).unwrap_or(i64::MAX);
+    database.all(sql, cells![id, length, &*beginning, NAMED_MAX], |row| {
+        Ok(Key(row.get(0)?))
+    })
+}
+
+/// When the newest answer was asked for, in the world's time.
+pub(crate) fn newest(database: &dyn Database) -> Result<Option<WorldTime>, StoreError> {
+    let sql = "SELECT at_us FROM query_log ORDER BY id DESC LIMIT 1";
+    let newest: Option<i64> = database.first(sql, &[], |row| row.get(0))?;
+    Ok(newest.map(WorldTime))
 }
 
 /// How what is learnt of a lane is called among the rules.

@@ -7,7 +7,7 @@ use crate::database::{Database, Reader};
 use crate::export::{ExportError, Exported, RowSink, Selection};
 use crate::suite::TextRows;
 use crate::{
-    Card, Detail, Due, DueQuestion, Facts, Methods, Outlook, OutlookQuestion, Remembered,
+    Arrival, Card, Detail, Due, DueQuestion, Facts, Methods, Outlook, OutlookQuestion, Remembered,
     StoreError, StoreErrorKind, Summary, TaskRecord,
 };
 use kittiwake_model::{
@@ -200,6 +200,34 @@ impl Service {
         self.ask(read::learnt).await
     }
 
+    pub(crate) async fn post_times(
+        &self,
+        author: Key,
+        since: WorldTime,
+        limit: usize,
+    ) -> Result<Vec<WorldTime>, StoreError> {
+        self.ask(move |database| read::post_times(database, author, since, limit))
+            .await
+    }
+
+    pub(crate) async fn classes(&self, keys: Vec<Key>) -> Result<Vec<Option<String>>, StoreError> {
+        self.ask(move |database| read::classes(database, &keys))
+            .await
+    }
+
+    pub(crate) async fn arrivals(&self, limit: usize) -> Result<Vec<Arrival>, StoreError> {
+        self.ask(move |database| read::arrivals(database, limit))
+            .await
+    }
+
+    pub(crate) async fn named(&self, id: String) -> Result<Vec<Key>, StoreError> {
+        self.ask(move |database| read::named(database, &id)).await
+    }
+
+    pub(crate) async fn newest(&self) -> Result<Option<WorldTime>, StoreError> {
+        self.ask(read::newest).await
+    }
+
     pub(crate) async fn waiting(&self, question: DueQuestion) -> Result<u64, StoreError> {
         self.ask(move |database| read::waiting(database, &question))
             .await
@@ -366,6 +394,34 @@ macro_rules! serve {
 
             fn learnt(&self) -> $crate::StoreFuture<'_, Vec<kittiwake_model::Learnt>> {
                 Box::pin(self.service.learnt())
+            }
+
+            fn post_times(
+                &self,
+                author: kittiwake_model::Key,
+                since: kittiwake_model::WorldTime,
+                limit: usize,
+            ) -> $crate::StoreFuture<'_, Vec<kittiwake_model::WorldTime>> {
+                Box::pin(self.service.post_times(author, since, limit))
+            }
+
+            fn classes(
+                &self,
+                keys: Vec<kittiwake_model::Key>,
+            ) -> $crate::StoreFuture<'_, Vec<Option<String>>> {
+                Box::pin(self.service.classes(keys))
+            }
+
+            fn arrivals(&self, limit: usize) -> $crate::StoreFuture<'_, Vec<$crate::Arrival>> {
+                Box::pin(self.service.arrivals(limit))
+            }
+
+            fn named(&self, id: String) -> $crate::StoreFuture<'_, Vec<kittiwake_model::Key>> {
+                Box::pin(self.service.named(id))
+            }
+
+            fn newest(&self) -> $crate::StoreFuture<'_, Option<kittiwake_model::WorldTime>> {
+                Box::pin(self.service.newest())
             }
 
             fn waiting(&self, question: $crate::DueQuestion) -> $crate::StoreFuture<'_, u64> {
