@@ -157,25 +157,7 @@ impl Scheduler {
         }
         let call = match shop.call(robot, &tasks, (query, step)) {
             Ok(call) => call,
-            Err(CannotAsk::Out) => return self.put_off_unreachable(lane, tasks).await,
-            Err(CannotAsk::NotNamedYet) => {
-                if self.waits_for_name(lane, &tasks, Patience::StandsIn) {
-                    return Ok(());
-                }
-                shop.stand_in_for(subject);
-                return Box::pin(self.prepare(lane, robot, tasks, begun)).await;
-            }
-            // An endless crawl comes back to them anyway.
-            Err(CannotAsk::Unnamed)
-                if shop.settings.rounds.end()
-                    && self.waits_for_name(lane, &tasks, Patience::GivenUp) =>
-            {
-                return Ok(());
-            }
-            Err(error) => {
-                let reason = (error.outcome(), &*error.to_string());
-                return self.settle_unasked(lane, tasks, Some(reason)).await;
-            }
+            Err(error) => return self.cannot_ask((lane, robot), tasks, begun, error).await,
         };
         let call = match self.introduce(lane, robot, &tasks, call) {
             Introduced::Call(call) => *call,
@@ -349,6 +331,39 @@ impl Scheduler {
         }
         let reports = self.shop.store.commit(vec![commit]).await?;
         self.take_in(&reports).await
+    }
+
+    /// There is no call for tasks now: they wait, another host stands in, or they are settled.
+    async fn cannot_ask(
+        &mut self,
+        (lane, robot): (&Name, &Name),
+        tasks: Vec<TaskRecord>,
+        begun: Begun,
+        error: CannotAsk,
+    ) -> Result<(), EngineError> {
+        match error {
+            CannotAsk::Out => self.put_off_unreachable(lane, tasks).await,
+            CannotAsk::NotNamedYet => {
+                if self.waits_for_name(lane, &tasks, Patience::StandsIn) {
+                    return Ok(());
+                }
+                for task in &tasks {
+                    self.shop.stand_in_for(task.row.subject);
+                }
+                Box::pin(self.prepare(lane, robot, tasks, begun)).await
+            }
+            // An endless crawl comes back to them anyway.
+            CannotAsk::Unnamed
+                if self.shop.settings.rounds.end()
+                    && self.waits_for_name(lane, &tasks, Patience::GivenUp) =>
+            {
+                Ok(())
+            }
+            error => {
+                let reason = (error.outcome(), &*error.to_string());
+                self.settle_unasked(lane, tasks, Some(reason)).await
+            }
+        }
     }
 
     /// Settles tasks without a call: there is nothing to ask, or it may not be asked.

@@ -106,15 +106,12 @@ impl Ranked {
             state,
             is_leased: false,
         };
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.held[place as usize] = held;
-                place
-            }
-            None => {
-                self.held.push(held);
-                (self.held.len() - 1) as u32
-            }
+        let place = if let Some(place) = self.free.pop() {
+            self.held[place as usize] = held;
+            place
+        } else {
+            self.held.push(held);
+            (self.held.len() - 1) as u32
         };
         self.places.insert(subject, place);
         self.market.file_priced(place, due, now);
