@@ -285,12 +285,7 @@ impl DiskOrder {
             self.make_anew()?;
         }
         let files = self.files()?;
-        let mut batch = files.database.batch();
-        batch.insert(&files.keyspace, own_key(BUILDING_KEY, &[]), []);
-        for (number, lane) in &self.lanes {
-            batch.insert(&files.keyspace, lane_key(*number), lane.name.as_bytes());
-        }
-        self.guard(|| batch.commit())?;
+        self.guard(|| files.keyspace.insert(own_key(BUILDING_KEY, &[]), []))?;
         self.progress = Progress::Building;
         let runs = Runs::new(
             &self.folder.join(RUNS_FOLDER),
@@ -326,6 +321,9 @@ impl DiskOrder {
             ingestion.finish()?;
             let mut batch = files.database.batch();
             batch.remove(&files.keyspace, own_key(BUILDING_KEY, &[]));
+            for (number, lane) in &self.lanes {
+                batch.insert(&files.keyspace, lane_key(*number), lane.name.as_bytes());
+            }
             put_sequence(&mut batch, &files.keyspace, up_to, self.batches + 1);
             batch.commit()?;
             files.database.persist(PersistMode::SyncAll)
@@ -336,7 +334,7 @@ impl DiskOrder {
     }
 
     /// The number of a lane, for example of `mastodon/host/statuses`. It is given when the lane is
-    /// first seen, and stays as long as the index.
+    /// first seen; from the end of the building on it is kept as long as the index.
     pub fn lane(&mut self, name: &str) -> Result<LaneNumber, OrderError> {
         if let Some(number) = self.numbers.get(name) {
             return Ok(*number);
@@ -344,8 +342,15 @@ impl DiskOrder {
         let last = self.lanes.last_key_value();
         let last = last.map_or(OWN_LANE, |(number, _)| number.0);
         let number = LaneNumber(last.checked_add(1).ok_or(OrderError::TooManyLanes)?);
-        let files = self.files()?;
-        self.guard(|| files.keyspace.insert(lane_key(number), name.as_bytes()))?;
+        if let Some(sequence) = self.sequence() {
+            // With a link, as every batch: were it lost unnoticed, another lane would get its number.
+            let files = self.files()?;
+            let mut batch = files.database.batch();
+            batch.insert(&files.keyspace, lane_key(number), name.as_bytes());
+            put_sequence(&mut batch, &files.keyspace, sequence, self.batches + 1);
+            self.guard(|| batch.commit())?;
+            self.batches += 1;
+        }
         self.add_lane(number, name);
         Ok(number)
     }
