@@ -165,6 +165,8 @@ struct Turnover {
     /// Of the pops, those that were put back as they were.
     refiled: usize,
     longest: Duration,
+    /// Batches that took longer than a second: those that waited for files to be merged.
+    slow: usize,
     tenths: Vec<Duration>,
 }
 
@@ -175,6 +177,7 @@ impl Turnover {
             pops: 0,
             refiled: 0,
             longest: Duration::ZERO,
+            slow: 0,
             tenths: Vec::new(),
         }
     }
@@ -198,7 +201,9 @@ impl Turnover {
                 .collect();
             sequence += 1;
             order.apply(&changes, sequence)?;
-            self.longest = self.longest.max(started.elapsed());
+            let took = started.elapsed();
+            self.longest = self.longest.max(took);
+            self.slow += usize::from(took > Duration::from_secs(1));
             if self.pops * 10 / self.subjects > self.tenths.len() {
                 self.tenths.push(tenth_started.elapsed());
                 tenth_started = Instant::now();
@@ -242,13 +247,14 @@ impl Turnover {
     fn report(&self, took: Duration) {
         let slowest = self.tenths.iter().max().copied().unwrap_or(took);
         println!(
-            "turned over in {:.1} s: {:.0} pops/s, {:.0} in the worst tenth; {} of {} put back unvisited; longest batch {:.0} ms",
+            "turned over in {:.1} s: {:.0} pops/s, {:.0} in the worst tenth; {} of {} put back unvisited; longest batch {:.0} ms, {} batches over a second",
             took.as_secs_f64(),
             self.pops as f64 / took.as_secs_f64(),
             self.subjects as f64 / 10.0 / slowest.as_secs_f64(),
             self.refiled,
             self.pops,
             self.longest.as_secs_f64() * 1e3,
+            self.slow,
         );
     }
 }
