@@ -39,6 +39,10 @@ const FORMAT: u8 = 1;
 const INDEX_FOLDER: &str = "due-order";
 const OLD_FOLDER: &str = "due-order.old";
 const RUNS_FOLDER: &str = "due-order.runs";
+const OPENING_NOTE: &str = "due-order.opening";
+
+/// So many openings in a row may end the program, by broken files or by somebody who kills it.
+const OPENINGS_MAX: usize = 2;
 
 /// The lane of the index's own keys; those of a crawl follow.
 const OWN_LANE: u32 = 0;
@@ -204,11 +208,7 @@ impl DiskOrder {
             order.make()?;
             return Ok((order, Found::New));
         }
-        let read = match order.open_files() {
-            Ok(files) => order.read_own(files),
-            Err(error) => Err(error),
-        };
-        let found = match read {
+        let found = match order.try_reading() {
             Ok(None) => match order.progress {
                 Progress::UpTo(sequence) => return Ok((order, Found::UpTo(sequence))),
                 Progress::Empty => return Ok((order, Found::New)),
@@ -547,6 +547,8 @@ impl DiskOrder {
         renamed
             .and_then(|()| remove_folder(&old))
             .map_err(|source| self.io(source))?;
+        // What it was about is gone.
+        let _ = std::fs::remove_file(self.folder.join(OPENING_NOTE));
         self.make()
     }
 
@@ -577,6 +579,24 @@ impl DiskOrder {
             let keyspace = database.keyspace("order", || keyspace_options(memory_bytes))?;
             Ok(Files { keyspace, database })
         })
+    }
+
+    /// Opens what is there. Broken files may end the whole program in here: fjall 3.1 panics on some
+    /// of them, and once more while it cleans up, which nothing can catch. A note outlives that, so
+    /// that the same files do not end the program forever.
+    fn try_reading(&mut self) -> Result<Option<Replaced>, OrderError> {
+        let note = self.folder.join(OPENING_NOTE);
+        let tried = std::fs::read(&note).map_or(0, |tried| tried.len());
+        if tried >= OPENINGS_MAX {
+            return Err(self.broken("the program has ended while opening it, more than once"));
+        }
+        std::fs::write(&note, vec![b'.'; tried + 1]).map_err(|source| self.io(source))?;
+        let read = match self.open_files() {
+            Ok(files) => self.read_own(files),
+            Err(error) => Err(error),
+        };
+        std::fs::remove_file(&note).map_err(|source| self.io(source))?;
+        read
     }
 
     /// Reads what the index says of itself, or why it is of no use.

@@ -557,10 +557,78 @@ fn open_damaged(folder: &TempDir, history: &History) -> &'static str {
     "as its number says"
 }
 
+/// The same in a program of its own: garbage may end it, but not for good.
+fn open_damaged_apart(folder: &TempDir, history: &History) -> &'static str {
+    for _ in 0..=OPENINGS_MAX {
+        let program = std::env::current_exe().unwrap();
+        let ended = std::process::Command::new(program)
+            .args(["--exact", OPENER, "--ignored", "--test-threads=1"])
+            .env(OPENER_FOLDER, folder.path())
+            .output()
+            .unwrap();
+        if ended.status.success() {
+            let told = std::fs::read_to_string(folder.path().join("told")).unwrap();
+            let Some((sequence, entries)) = told.split_once('\n') else {
+                return if told == "replaced" {
+                    "replaced"
+                } else {
+                    "broken on reading"
+                };
+            };
+            let model = history.up_to(sequence.parse().unwrap()).unwrap();
+            assert!(entries == format!("{model:?}"), "up to {sequence}");
+            return "as its number says";
+        }
+        // Aborted rather than failed.
+        assert_eq!(ended.status.code(), None, "{ended:?}");
+        println!("garbage has ended the program");
+    }
+    panic!("garbage ends the program forever");
+}
+
+const OPENER: &str = "order::disk::tests::opens_what_another_test_has_broken";
+const OPENER_FOLDER: &str = "ORDER_TEST_FOLDER";
+
+#[test]
+#[ignore = "other tests run it, in a process of its own"]
+fn opens_what_another_test_has_broken() {
+    let folder = PathBuf::from(std::env::var_os(OPENER_FOLDER).unwrap());
+    let (mut order, found) = DiskOrder::open(&folder, CRAWL, MEMORY_BYTES).unwrap();
+    let told = match (found, contents(&order)) {
+        (Found::UpTo(sequence), Ok(model)) => {
+            let lane = order.lane(LANES[0]).unwrap();
+            let applied = order.apply(&[file(lane, None, 1, 1)], sequence + 1);
+            assert!(matches!(applied, Ok(()) | Err(OrderError::Broken { .. })));
+            format!("{sequence}\n{model:?}")
+        }
+        (Found::UpTo(_), Err(OrderError::Broken { .. })) => "broken".to_owned(),
+        (Found::UpTo(_), Err(error)) => panic!("{error}"),
+        (Found::New | Found::Replaced(_), _) => "replaced".to_owned(),
+    };
+    std::fs::write(folder.join("told"), told).unwrap();
+}
+
+#[test]
+fn what_ends_the_program_twice_is_replaced() {
+    let folder = TempDir::new().unwrap();
+    drop(History::write(&folder, 50, 5, |_| {}));
+    let note = folder.path().join(OPENING_NOTE);
+    assert!(!note.exists());
+    // As after a program that was ended while it opened the index.
+    std::fs::write(&note, ".").unwrap();
+    assert!(matches!(open(&folder).1, Found::UpTo(_)));
+    std::fs::write(&note, "..").unwrap();
+    assert!(matches!(
+        open(&folder).1,
+        Found::Replaced(Replaced::Unreadable(_))
+    ));
+    assert!(!note.exists());
+}
+
 #[test]
 fn garbage_is_replaced_or_reported_and_never_believed() {
     let folder = TempDir::new().unwrap();
-    let (history, order) = History::write(&folder, 2_000, 30, |_| {});
+    let (history, order) = History::write(&folder, 600, 30, |_| {});
     drop(order);
     let whole = Copy::of(folder.path());
     let mut random = Random::new(5);
@@ -576,7 +644,8 @@ fn garbage_is_replaced_or_reported_and_never_believed() {
                 damage(bytes, length, way, &mut random);
                 println!("{round} {way} {}", path.display());
                 copy.put(folder.path());
-                *outcomes.entry(open_damaged(&folder, &history)).or_default() += 1;
+                let outcome = open_damaged_apart(&folder, &history);
+                *outcomes.entry(outcome).or_default() += 1;
             }
         }
     }
