@@ -118,7 +118,9 @@ fn work(folder: &Path, subjects: usize, memory_bytes: u64) -> Outcome<()> {
         bytes as f64 / subjects as f64,
     );
 
+    let started = Instant::now();
     drop(order);
+    println!("closed in {} ms", started.elapsed().as_millis());
     let started = Instant::now();
     let (order, found) = DiskOrder::open(folder, "bench", memory_bytes)?;
     let opened = started.elapsed();
