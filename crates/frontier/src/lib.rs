@@ -4,7 +4,7 @@
 //! the next one; the market in which calls are spent where they bring most; how a policy would have
 //! done on a trace; how subjects are divided among machines. Synchronous and deterministic: clock and randomness are arguments.
 //! Does not know: stores, sockets, networks or threads. The frontier here is the near future of the
-//! store's table; it may be thrown away at any time.
+//! store's table, and the due order on disk is derived from it; both may be thrown away at any time.
 
 pub mod classify;
 pub mod market;

@@ -43,14 +43,7 @@ impl Default for State {
 impl State {
     #[expect(clippy::needless_pass_by_value, reason = "rows hand their bytes over")]
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, StateTooLarge> {
-        let mut state = Self::default();
-        state
-            .bytes
-            .get_mut(..bytes.len())
-            .ok_or(StateTooLarge(bytes.len()))?
-            .copy_from_slice(&bytes);
-        state.length = bytes.len() as u8;
-        Ok(state)
+        Self::try_from(bytes.as_slice())
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -106,6 +99,21 @@ impl State {
         self.bytes[9] = u8::from(is_visited);
         self.length = HEADER_BYTES as u8;
         Writer(self)
+    }
+}
+
+impl TryFrom<&[u8]> for State {
+    type Error = StateTooLarge;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, StateTooLarge> {
+        let mut state = Self::default();
+        state
+            .bytes
+            .get_mut(..bytes.len())
+            .ok_or(StateTooLarge(bytes.len()))?
+            .copy_from_slice(bytes);
+        state.length = bytes.len() as u8;
+        Ok(state)
     }
 }
 

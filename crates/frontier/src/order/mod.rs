@@ -1,4 +1,13 @@
 //! The due order: which subject of a lane is next.
+//!
+//! [`SortedIndex`] has it in memory, for a bounded number of subjects. [`DiskOrder`] has all of a
+//! crawl beyond a million entries, on disk.
+
+mod disk;
+mod head;
+mod runs;
+
+pub use disk::{Change, DiskOrder, Entry, Found, LaneNumber, OrderError, Replaced};
 
 use kittiwake_model::{Key, WorldTime};
 use std::collections::{BTreeSet, HashMap};
