@@ -281,7 +281,8 @@ mod tests {
             let since = state.visited().unwrap();
             let posts: Vec<WorldTime> = if subject == Key(7) {
                 let first = since.0.div_euclid(HOUR_US) + 1;
-                (first..).map(hour).take_while(|at| *at <= now).collect()
+                let last = now.0.div_euclid(HOUR_US);
+                (first..=last).map(hour).collect()
             } else {
                 Vec::new()
             };
