@@ -217,6 +217,11 @@ pub(crate) struct CrawlArguments {
     )]
     pub policies: Vec<String>,
 
+    /// Of how many people a robot holds all in memory; of more it holds those who are next, and the
+    /// others in FILE.index, which may be deleted at any time.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub in_memory: u32,
+
     /// How many calls may be in flight at once.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub concurrency: u16,

@@ -1,6 +1,7 @@
 //! What stops a crawl.
 
 use kittiwake_fetch::FetchError;
+use kittiwake_frontier::order::OrderError;
 use kittiwake_store::StoreError;
 
 /// Why a crawl could not begin or go on. State is saved up to the last commit in every case.
@@ -8,6 +9,8 @@ use kittiwake_store::StoreError;
 pub enum EngineError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Order(#[from] OrderError),
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// The file holds a crawl that this command cannot go on with.
@@ -37,7 +40,7 @@ pub enum EngineErrorKind {
 impl EngineError {
     pub fn kind(&self) -> EngineErrorKind {
         match self {
-            Self::Store(_) => EngineErrorKind::Store,
+            Self::Store(_) | Self::Order(_) => EngineErrorKind::Store,
             Self::Fetch(_) => EngineErrorKind::Fetch,
             Self::OtherCrawl { .. } | Self::Usage(_) => EngineErrorKind::Usage,
             Self::Broken(_) => EngineErrorKind::Broken,

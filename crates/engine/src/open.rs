@@ -38,6 +38,7 @@ pub(crate) async fn open(
     let expansion = expansion_of(&settings)?;
     let progress = Arc::clone(&parts.progress);
     let jitter_seed = parts.jitter_seed;
+    let spill = parts.spill.clone();
     let asked_to_stop = parts.stop.clone();
     let asks_for_limits = set_calls_aside(&mut settings);
     let now = parts.clock.world();
@@ -66,7 +67,7 @@ pub(crate) async fn open(
     }
     let numbers = (run, round);
     let mut scheduler = Scheduler::new(Arc::clone(&shop), progress, numbers, jitter_seed, started);
-    scheduler.rank_lanes();
+    scheduler.rank_lanes(spill);
     scheduler.take_earlier_controls().await?;
     scheduler.count_waiting().await?;
     Ok(scheduler)

@@ -6,7 +6,7 @@ use crate::exchange::Shop;
 use crate::freshness;
 use crate::scheduler::Scheduler;
 use kittiwake_frontier::policy::Facts;
-use kittiwake_frontier::{Judge, Lease, Policy, RoundRobin, Shared, State, Visit, Wanted};
+use kittiwake_frontier::{Judge, Lease, Policy, RoundRobin, Shared, Spill, State, Visit, Wanted};
 use kittiwake_model::{
     Commit, Filed, FrontierRow, Group, Key, Learnt, Name, Object, RobotFiling, Standing, Table,
     Value, WorldTime,
@@ -231,7 +231,8 @@ impl Shop {
                 name: "rhythm".into(),
                 fields,
             }],
-            standing: Standing::Present,
+            // That it writes so is our own word, and none on whether it is there.
+            standing: Standing::Hearsay,
         }))
     }
 
@@ -262,7 +263,10 @@ impl Shop {
 
 impl Scheduler {
     /// Lanes whose policy ranks are ranked, at the prices of earlier runs.
-    pub(crate) fn rank_lanes(&mut self) {
+    pub(crate) fn rank_lanes(&mut self, spill: Option<Spill>) {
+        if let Some(spill) = spill {
+            self.frontier.spill_into(spill);
+        }
         let shop = Arc::clone(&self.shop);
         for filing in &shop.expansion.robots {
             let population = shop.populations.get(&filing.robot);
@@ -321,7 +325,7 @@ impl Scheduler {
         let last = rows.last().map(|row| (row.due, row.subject));
         self.frontier
             .read_ranked(&filing.lane, wanted, last, rows.len());
-        Ok(())
+        Ok(self.frontier.tend(&filing.lane, now)?)
     }
 
     /// What cards tell of those whom nobody has visited.
@@ -370,6 +374,7 @@ impl Scheduler {
         let population = shop.population(&filing.robot)?;
         let now = shop.clock.world();
         let rest_us = shop.rest_us(&filing.robot)?;
+        self.frontier.tend(&filing.lane, now)?;
         let (leases, is_over) = {
             let mut known = population.known();
             let is_over = known.epoch.is_none_or(|epoch| now >= epoch);

@@ -6,7 +6,7 @@ use crate::hosts::HostPatterns;
 use crate::permits::{BudgetSpent, Pace};
 use crate::{Clock, CrashHook, Progress, RobotProgress};
 use kittiwake_fetch::Fetcher;
-use kittiwake_frontier::Policy;
+use kittiwake_frontier::{Policy, Spill};
 use kittiwake_model::{Follow, Name, WorldTime};
 use kittiwake_network::Network;
 use kittiwake_store::ledger::Ledger;
@@ -114,6 +114,8 @@ pub struct Parts {
     pub stop: watch::Receiver<bool>,
     /// Seed of the jitter between tries.
     pub jitter_seed: u64,
+    /// Where robots' orders go that memory does not hold; all are in memory if nowhere.
+    pub spill: Option<Spill>,
     /// Names this process in the query log and the ledger.
     pub node: String,
 }

@@ -6,11 +6,12 @@
 //! once. A visited subject was written back to the store with its visit; it comes to memory again
 //! only when the horizon reaches it.
 
-use crate::order::{Place, SortedIndex};
+use crate::order::{OrderError, Place, SortedIndex};
 use crate::policy::State;
 use crate::ranked::{Judge, Ranked};
 use kittiwake_model::{Key, Name, WorldTime};
 use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
 
 /// Subjects of one lane that memory holds at most, besides those that are leased.
 const NEAR_MAX: usize = 2_048;
@@ -58,10 +59,23 @@ enum Horizon {
 #[derive(Debug)]
 pub struct Frontier {
     lanes: BTreeMap<Name, Lane>,
-    /// Lanes of which all is in memory and each call goes to whoever it is worth most for.
+    /// Lanes in which each call goes to whoever it is worth most for.
     ranked: BTreeMap<Name, RankedLane>,
     near_max: usize,
+    spill: Option<Spill>,
 }
+
+/// Where those go whom memory does not hold.
+#[derive(Debug, Clone)]
+pub struct Spill {
+    /// The due orders of lanes are made anew within it.
+    pub folder: PathBuf,
+    /// So many subjects of a ranked lane are all held in memory; of more, a part.
+    pub ranked_max: usize,
+}
+
+/// Of more subjects than memory holds, this part of what it may hold is in it.
+const NEAR_PART: usize = 4;
 
 #[derive(Debug, Default)]
 struct RankedLane {
@@ -133,7 +147,39 @@ impl Frontier {
             lanes: BTreeMap::new(),
             ranked: BTreeMap::new(),
             near_max: near_max.max(1),
+            spill: None,
         }
+    }
+
+    /// Lets lanes spill when they outgrow memory.
+    pub fn spill_into(&mut self, spill: Spill) {
+        self.spill = Some(spill);
+    }
+
+    /// Moves subjects of a ranked lane between memory and disk, where they are more than memory holds.
+    pub fn tend(&mut self, lane: &Name, now: WorldTime) -> Result<(), OrderError> {
+        let Some(ranked) = self.ranked.get_mut(lane) else {
+            return Ok(());
+        };
+        if let Some(spill) = &self.spill
+            && ranked.subjects.len() > spill.ranked_max
+        {
+            // Names of lanes have slashes and colons in them.
+            let name: String = lane
+                .chars()
+                .map(|it| if it.is_ascii_alphanumeric() { it } else { '_' })
+                .collect();
+            let near_max = spill.ranked_max / NEAR_PART;
+            ranked
+                .subjects
+                .spill(&spill.folder.join(name), lane, near_max)?;
+        }
+        ranked.subjects.tend()?;
+        if ranked.horizon != Some(Horizon::All) {
+            return Ok(());
+        }
+        ranked.subjects.finish_reading()?;
+        ranked.subjects.bring_near(now)
     }
 
     /// Makes a lane a ranked one, at the price that calls had when they were last counted.

@@ -11,14 +11,16 @@ use kittiwake_engine::{
     Rounds,
 };
 use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Request, is_loopback_host};
-use kittiwake_frontier::Policy;
+use kittiwake_frontier::{Policy, Spill};
 use kittiwake_model::{ClockSpec, Follow, Name, Unit};
 use kittiwake_network::{AuthNeed, Network};
 use kittiwake_store::ledger::Ledger;
 use kittiwake_store::{Location, OpenMode};
 use serde_json::json;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::BufRead;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -79,6 +81,8 @@ pub(crate) struct Ready {
     pub crash: CrashHook,
     /// How robots decide whom to visit again.
     pub policies: BTreeMap<Name, Arc<dyn Policy>>,
+    /// Of how many people a robot holds all in memory.
+    pub in_memory: usize,
     /// Whether the server runs on this machine, and by its time.
     pub is_own_server: bool,
 }
@@ -115,6 +119,7 @@ pub(crate) async fn ready(
     let policies = policies::choose(&settings.network, &settings.robots, &arguments.policies)?;
     Ok(Ready {
         policies,
+        in_memory: arguments.in_memory as usize,
         is_own_server: is_loopback_host(&settings.base) && spec.is_real(),
         settings,
         fetcher,
@@ -155,6 +160,7 @@ pub(crate) async fn crawl_into(
         Limits::Off => None,
     };
     let store = into.open(OpenMode::Crawl)?;
+    let index = index_folder(into)?;
     let progress = Arc::new(Progress::default());
     let shown = (!is_quiet)
         .then(|| console::ProgressLines::start(Arc::clone(&progress), ready.clock.clone()));
@@ -168,6 +174,10 @@ pub(crate) async fn crawl_into(
         policies: ready.policies,
         progress,
         crash: ready.crash,
+        spill: Some(Spill {
+            folder: index.clone(),
+            ranked_max: ready.in_memory,
+        }),
         stop,
         jitter_seed: environment::real_now().micros().unsigned_abs(),
         node: environment::node_name(),
@@ -175,7 +185,26 @@ pub(crate) async fn crawl_into(
     let report = Box::pin(kittiwake_engine::crawl(ready.settings, parts)).await;
     watcher.abort();
     drop(shown);
+    // It is made anew from the store by the next run; a large one is in the way.
+    let _ = std::fs::remove_dir_all(&index);
     Ok(report?)
+}
+
+/// Where a crawl's order goes that memory does not hold: beside its file or, for a crawl on a server, among
+/// what this user's programs keep.
+fn index_folder(into: &Location) -> Result<PathBuf, Failure> {
+    if let Some(file) = into.file() {
+        let mut name = file.as_os_str().to_owned();
+        name.push(".index");
+        return Ok(name.into());
+    }
+    let digest = Sha256::digest(into.to_string().as_bytes());
+    let name: String = digest
+        .iter()
+        .take(8)
+        .map(|it| format!("{it:02x}"))
+        .collect();
+    Ok(environment::state_folder()?.join("index").join(name))
 }
 
 /// Says which robots can do nothing without a credential.

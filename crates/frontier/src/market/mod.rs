@@ -118,6 +118,8 @@ pub struct Market {
     looked_at: u64,
     /// When the first is rested of those who were passed over because too few others were left.
     rested_at: Option<WorldTime>,
+    /// Whoever was looked at and filed later, while somebody wants to know.
+    put_off: Option<Vec<(u32, WorldTime)>>,
 }
 
 impl Default for Market {
@@ -136,6 +138,7 @@ impl Default for Market {
             calls: 0.0,
             looked_at: 0,
             rested_at: None,
+            put_off: None,
         }
     }
 }
@@ -183,6 +186,42 @@ impl Market {
     pub fn file_priced(&mut self, subject: u32, due: WorldTime, now: WorldTime) {
         self.filed_at = self.filed_at.max(self.lowest);
         self.file(subject, due.min(now.plus_us(UNSEEN_US_MAX)));
+    }
+
+    /// Notes from now on who is looked at and filed later.
+    pub fn watch_put_off(&mut self) {
+        self.put_off.get_or_insert_default();
+    }
+
+    /// Who was looked at and filed later since the last time, and when they are due.
+    pub fn take_put_off(&mut self) -> Vec<(u32, WorldTime)> {
+        self.put_off
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// Takes out whoever is due last, with about when; those who wait to be taken stay.
+    pub fn take_out_last(&mut self) -> Option<(u32, WorldTime)> {
+        let mut waiting = Vec::new();
+        let last = loop {
+            let Some((due, (subject, stamp))) = self.filed.pop_last() else {
+                break None;
+            };
+            if stamp != self.stamps[subject as usize] {
+                continue;
+            }
+            if is_of_waiting(stamp) {
+                waiting.push((due, (subject, stamp)));
+                continue;
+            }
+            self.next_stamp(subject, false);
+            break Some((subject, due));
+        };
+        for (due, entry) in waiting {
+            self.filed.push(due, entry);
+        }
+        last
     }
 
     /// Takes somebody out.
@@ -329,7 +368,11 @@ impl Market {
             }
             self.filed_at = self.filed_at.max(self.lowest);
             let due = self.due(subject, now, worth);
-            self.file(subject, due.max(now.plus_us(UNSEEN_US_MIN)));
+            let due = due.max(now.plus_us(UNSEEN_US_MIN));
+            self.file(subject, due);
+            if let Some(put_off) = &mut self.put_off {
+                put_off.push((subject, due));
+            }
         }
     }
 

@@ -47,6 +47,18 @@ impl Wheel {
         entry
     }
 
+    /// Takes out the last entry, with the time at which its slot begins.
+    pub(super) fn pop_last(&mut self) -> Option<(WorldTime, Entry)> {
+        let mut last = self.slots.last_entry()?;
+        let begins = WorldTime(last.key().saturating_mul(SLOT_US));
+        let entry = last.get_mut().pop_back()?;
+        if last.get().is_empty() {
+            last.remove();
+        }
+        self.count -= 1;
+        Some((begins, entry))
+    }
+
     /// Throws away what is not wanted any more.
     pub(super) fn retain(&mut self, is_wanted: impl Fn(Entry) -> bool) {
         self.slots.retain(|_, slot| {

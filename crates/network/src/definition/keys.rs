@@ -97,6 +97,7 @@ pub(super) const TYPE: &[&str] = &[
 pub(super) const SHAPE: &[&str] = &[
     "canonical",
     "aliases",
+    "present",
     "states",
     "fields",
     "links",

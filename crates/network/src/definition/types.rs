@@ -263,6 +263,7 @@ fn read_shape(section: &Section<'_, '_>, types: &Types, kind: &Name) -> Shape {
     let states = read_states(section, &mut builder, &groups);
     let links = read_links(section, types, &mut builder);
     let ignored = read_ignored(section);
+    let present = section.has("present").then(|| section.boolean("present"));
     let key_slot = builder.key_slot();
     let (tree, slots, read) = builder.finish();
     Shape {
@@ -274,6 +275,7 @@ fn read_shape(section: &Section<'_, '_>, types: &Types, kind: &Name) -> Shape {
         canonical,
         is_within_subject: types.is_within_subject(kind),
         aliases,
+        shows_presence: present.flatten().unwrap_or(true),
         states,
         groups,
         links,

@@ -207,7 +207,11 @@ impl<'n, 'de> Reader<'n, 'de> {
         for rule in shape.links.iter().filter(|_| state.is_none()) {
             self.links_of(rule, slots, depth, &mut own_links);
         }
-        let standing = state.map_or(Standing::Present, |state| Standing::Invalid(state.outcome));
+        let standing = match state {
+            Some(state) => Standing::Invalid(state.outcome),
+            None if shape.shows_presence => Standing::Present,
+            None => Standing::Hearsay,
+        };
         let place = self.objects.len() as u32;
         self.objects.push(Object {
             identity,

@@ -41,6 +41,8 @@ pub(crate) struct Shape {
     /// Whether the canonical id is one within what was asked about.
     pub(crate) is_within_subject: bool,
     pub(crate) aliases: Vec<AliasRule>,
+    /// Whether being described so shows that it is there.
+    pub(crate) shows_presence: bool,
     pub(crate) states: Vec<StateRule>,
     pub(crate) groups: Vec<GroupRule>,
     pub(crate) links: Vec<LinkRule>,

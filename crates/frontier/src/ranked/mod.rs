@@ -2,13 +2,22 @@
 //!
 //! Subjects have keys here, and what the policy remembers of each is at hand, so that any of them can be
 //! looked at without the store. Whom to look at, and when, is the market's business ([`Market`]): what a
-//! replay of a trace runs is what runs here.
+//! replay of a trace runs is what runs here. Up to a million subjects are all in memory; of more, those who
+//! are due next are, and the others in an order on disk (`far.rs`).
+
+mod far;
 
 use crate::market::{Market, Worth};
+use crate::order::OrderError;
 use crate::policy::{Policy, Shared, State};
 use crate::random::Random;
+use far::Far;
 use kittiwake_model::{Key, WorldTime};
 use std::collections::HashMap;
+use std::path::Path;
+
+/// Memory holds so many at least.
+const NEAR_MIN: usize = 8;
 
 /// Who judges what visits are worth.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +48,8 @@ pub struct Ranked {
     random: Random,
     /// When the first of them is rested, if all rest.
     rested_at: Option<WorldTime>,
+    /// Whoever is not in memory, if not all are, and how many are at the most.
+    far: Option<(Far, usize)>,
 }
 
 /// The market's view of the subjects.
@@ -83,6 +94,7 @@ impl Default for Ranked {
             round: Vec::new(),
             random: Random::new(1),
             rested_at: None,
+            far: None,
         }
     }
 }
@@ -90,6 +102,11 @@ impl Default for Ranked {
 impl Ranked {
     /// Takes note of a subject. One that is leased stays as it is: whoever holds the lease decides.
     pub fn file(&mut self, subject: Key, due: WorldTime, state: State, now: WorldTime) {
+        if let Some((far, _)) = &mut self.far
+            && far.is_beyond(due)
+        {
+            return self.file_far(subject, due, state);
+        }
         if let Some(&place) = self.places.get(&subject) {
             let held = &mut self.held[place as usize];
             if held.is_leased {
@@ -115,6 +132,88 @@ impl Ranked {
         };
         self.places.insert(subject, place);
         self.market.file_priced(place, due, now);
+    }
+
+    /// Files somebody who is due beyond the horizon: not in memory.
+    fn file_far(&mut self, subject: Key, due: WorldTime, state: State) {
+        if let Some(&place) = self.places.get(&subject) {
+            if self.held[place as usize].is_leased {
+                return;
+            }
+            self.forget(subject);
+        }
+        if let Some((far, _)) = &mut self.far {
+            far.file(subject, due, state);
+        }
+    }
+
+    /// Holds no more than so many in memory from now on; the others go to an order on disk, which is made
+    /// anew in a folder.
+    pub fn spill(&mut self, folder: &Path, lane: &str, near_max: usize) -> Result<(), OrderError> {
+        if self.far.is_some() {
+            return Ok(());
+        }
+        self.far = Some((Far::make(folder, lane)?, near_max.max(NEAR_MIN)));
+        self.market.watch_put_off();
+        self.tend()
+    }
+
+    /// Everything that the store has was filed.
+    pub fn finish_reading(&mut self) -> Result<(), OrderError> {
+        match &mut self.far {
+            Some((far, _)) => far.finish_building(),
+            None => Ok(()),
+        }
+    }
+
+    /// Moves subjects between memory and disk, so that memory holds those who are due next and no more
+    /// than it may.
+    pub fn tend(&mut self) -> Result<(), OrderError> {
+        for (place, due) in self.market.take_put_off() {
+            let held = &self.held[place as usize];
+            let is_there = self.places.get(&held.key) == Some(&place) && !held.is_leased;
+            let is_beyond = self.far.as_ref().is_some_and(|(far, _)| far.is_beyond(due));
+            if is_there && is_beyond {
+                let (subject, state) = (held.key, held.state.clone());
+                self.file_far(subject, due, state);
+            }
+        }
+        let Some((far, near_max)) = &mut self.far else {
+            return Ok(());
+        };
+        let near_max = *near_max;
+        let mut due_last = None;
+        while self.places.len() - self.leased > near_max {
+            let Some((place, due)) = self.market.take_out_last() else {
+                break;
+            };
+            let held = &mut self.held[place as usize];
+            self.places.remove(&held.key);
+            self.free.push(place);
+            far.file(held.key, due, std::mem::take(&mut held.state));
+            due_last = Some(due);
+        }
+        if let Some(due) = due_last {
+            // Slots are told by their beginnings: nobody in memory is due later than that.
+            far.draw_horizon(due.plus_us(-1));
+        }
+        far.write(false)
+    }
+
+    /// Brings the next ones to memory when it runs low.
+    pub fn bring_near(&mut self, now: WorldTime) -> Result<(), OrderError> {
+        let Some((far, near_max)) = &mut self.far else {
+            return Ok(());
+        };
+        let near_max = *near_max;
+        if !far.has_any() || self.places.len() - self.leased > near_max / 4 {
+            return Ok(());
+        }
+        for entry in far.take_next(near_max / 2)? {
+            let (due, subject) = entry.place;
+            self.file(subject, due, entry.state, now);
+        }
+        Ok(())
     }
 
     /// Leases the worthiest subjects, at most `count`.
@@ -215,7 +314,7 @@ impl Ranked {
 
     /// When there may be somebody to lease; `None` if all are leased.
     pub fn next_due(&self) -> Option<WorldTime> {
-        if self.is_empty() {
+        if self.is_empty() && !self.far.as_ref().is_some_and(|(far, _)| far.has_any()) {
             return None;
         }
         Some(self.rested_at.unwrap_or(WorldTime(i64::MIN)))
@@ -341,5 +440,119 @@ mod tests {
         // Its place is somebody else's.
         ranked.file(Key(99), hour(7), State::default(), hour(7));
         assert_eq!(ranked.lease(hour(8), 30, judge), [Key(99)]);
+    }
+
+    /// Visits everybody round and round; gives how often each was visited.
+    fn visits_of(ranked: &mut Ranked, policy: &dyn Policy, count: usize, turns: i64) -> Vec<u32> {
+        let mut shared = Shared::default();
+        let mut visits = vec![0; count];
+        for turn in 0..turns {
+            let now = WorldTime(hour(1).0 + turn * HOUR_US / 16);
+            if turn % 96 == 0 {
+                policy.epoch(&mut shared, now);
+            }
+            ranked.tend().unwrap();
+            ranked.bring_near(now).unwrap();
+            let judge = Judge {
+                policy,
+                shared: &shared,
+                rest_us: 1,
+            };
+            for subject in ranked.lease(now, 2, judge) {
+                let person = subject.0 as usize;
+                visits[person] += 1;
+                let place = ranked.places[&subject];
+                let mut state = ranked.held[place as usize].state.clone();
+                let since = state.since().unwrap_or(now);
+                // Each writes every so many hours.
+                let every_us = HOUR_US * (1 + person as i64 % 40);
+                let first = since.0.div_euclid(every_us) + 1;
+                let last = now.0.div_euclid(every_us);
+                let posts: Vec<WorldTime> = (first..=last)
+                    .map(|post| WorldTime(post * every_us))
+                    .collect();
+                policy.observe(&mut shared, &mut state, &Visit::complete(now, &posts));
+                let price = ranked.market().filing_price();
+                let due = policy.due(&shared, &state, price, now);
+                ranked.again(subject, due);
+                ranked.file(subject, due, state, now);
+            }
+        }
+        visits
+    }
+
+    #[test]
+    fn a_small_memory_and_a_disk_visit_as_a_large_memory_does() {
+        let policy = Adaptive::new(100_000, Objective::default());
+        let filled = |near_max: Option<usize>| {
+            let folder = tempfile::tempdir().unwrap();
+            let mut ranked = Ranked::default();
+            if let Some(near_max) = near_max {
+                ranked.spill(folder.path(), "lane", near_max).unwrap();
+            }
+            for subject in 0..400 {
+                let state = policy.meet(&Shared::default(), &Facts::default(), hour(0));
+                ranked.file(Key(subject), hour(0), state, hour(0));
+                ranked.tend().unwrap();
+            }
+            ranked.finish_reading().unwrap();
+            let visits = visits_of(&mut ranked, &policy, 400, 12_000);
+            if let Some(near_max) = near_max {
+                assert!(
+                    ranked.places.len() <= near_max + 8,
+                    "{}",
+                    ranked.places.len()
+                );
+            }
+            visits
+        };
+        let (large, small) = (filled(None), filled(Some(100)));
+        assert!(small.iter().all(|visits| *visits > 0), "{small:?}");
+        let total = |visits: &[u32]| f64::from(visits.iter().sum::<u32>());
+        assert!(total(&small) > 0.99 * total(&large));
+        // Whoever writes much is visited more, as much more as with a large memory.
+        let busy = |visits: &[u32]| -> f64 {
+            let busy = visits
+                .iter()
+                .enumerate()
+                .filter(|(person, _)| person % 40 < 10);
+            busy.map(|(_, visits)| f64::from(*visits)).sum()
+        };
+        let (large, small) = (busy(&large) / total(&large), busy(&small) / total(&small));
+        assert!((large - small).abs() < 0.03, "{large} {small}");
+    }
+
+    #[test]
+    fn a_lane_that_grows_beyond_its_memory_loses_nobody() {
+        let policy = Adaptive::new(100, Objective::default());
+        let folder = tempfile::tempdir().unwrap();
+        let mut ranked = Ranked::default();
+        let file = |ranked: &mut Ranked, subject: i64| {
+            let state = policy.meet(&Shared::default(), &Facts::default(), hour(subject % 7));
+            ranked.file(Key(subject), hour(subject % 7), state, hour(0));
+        };
+        for subject in 0..60 {
+            file(&mut ranked, subject);
+        }
+        ranked.spill(folder.path(), "lane", 10).unwrap();
+        for subject in 60..100 {
+            file(&mut ranked, subject);
+            ranked.tend().unwrap();
+        }
+        let shared = Shared::default();
+        let mut seen = HashSet::new();
+        for _ in 0..200 {
+            ranked.tend().unwrap();
+            ranked.bring_near(hour(20)).unwrap();
+            let judge = Judge {
+                policy: &policy,
+                shared: &shared,
+                rest_us: 1,
+            };
+            for subject in ranked.lease(hour(20), 7, judge) {
+                assert!(seen.insert(subject), "{subject:?} twice");
+            }
+        }
+        assert_eq!(seen.len(), 100);
     }
 }
