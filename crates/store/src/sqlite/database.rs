@@ -49,7 +49,12 @@ impl<'c> SqliteDatabase<'c> {
                 .execute([Places::MOVED, &until.to_string()])
                 .map_err(refused)?;
         }
-        Ok(())
+        places.read_on(self.connection)
+    }
+
+    #[cfg(test)]
+    pub(super) const fn places(&self) -> &RefCell<Places> {
+        &self.places
     }
 }
 

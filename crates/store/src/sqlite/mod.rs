@@ -9,6 +9,7 @@ mod filter;
 pub(crate) mod ledger;
 mod migrate;
 mod open;
+mod placed;
 mod places;
 #[cfg(test)]
 mod plans;

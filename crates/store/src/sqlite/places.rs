@@ -7,7 +7,7 @@
 //! page of the table is then written once for many rows. `rules` says up to which row all have been
 //! moved; whoever opens the file reads the rows beyond it.
 
-use super::filter::{Filter, ROWS_MAX};
+use super::placed::Placed;
 use crate::numbers::NumberMap;
 use crate::{StoreError, StoreErrorKind};
 use rusqlite::{Connection, OptionalExtension as _};
@@ -69,7 +69,7 @@ pub(super) struct Places {
     /// a number below those that have been moved must not be given out twice.
     next_row: i64,
     /// What `id_places` may hold.
-    placed: Filter,
+    placed: Placed,
 }
 
 impl Places {
@@ -92,7 +92,7 @@ impl Places {
         })?;
         let mut places = Self {
             next_row: moved + 1,
-            placed: placed(connection, moved)?,
+            placed: Placed::load(connection, u64::try_from(moved).unwrap_or(0))?,
             ..Self::default()
         };
         let mut statement =
@@ -150,6 +150,11 @@ impl Places {
         self.placed.may_hold(hash)
     }
 
+    /// Gets to know more of what was in the table when the file was opened, if it is large.
+    pub(super) fn read_on(&mut self, connection: &Connection) -> Result<(), StoreError> {
+        self.placed.read_on(connection)
+    }
+
     /// What has to be moved next, in the order of the hashes, if there are many.
     pub(super) fn next_stretch(&mut self) -> impl Iterator<Item = (i64, i64)> + use<> {
         if self.left.is_empty() && self.young.len() > YOUNG_MAX {
@@ -176,19 +181,15 @@ impl Places {
         self.moving = Rows::default();
         Some(self.moving_until)
     }
-}
 
-/// A filter of what is in the table, unless that is too much to read.
-fn placed(connection: &Connection, moved: i64) -> Result<Filter, StoreError> {
-    let rows = u64::try_from(moved).unwrap_or(0);
-    if rows > ROWS_MAX {
-        return Ok(Filter::default());
+    #[cfg(test)]
+    pub(super) const fn layers(&self) -> usize {
+        self.placed.layers()
     }
-    let mut filter = Filter::for_rows(rows);
-    let mut statement = connection.prepare("SELECT hash FROM id_places")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        filter.insert(row.get(0)?);
+
+    /// From now on every hash is taken for one that the table may hold.
+    #[cfg(test)]
+    pub(super) fn doubt_all(&mut self) {
+        self.placed = Placed::overfull();
     }
-    Ok(filter)
 }

@@ -73,6 +73,7 @@ fn text(connection: &Connection, sql: &str) -> String {
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
+const FOUND: &str = "SELECT count(DISTINCT key) || ' ' || count(*) FROM ids";
 const TIMES: &str = "SELECT observed || (SELECT max(last_seen_us) FROM ids) FROM users";
 
 #[test]
@@ -121,13 +122,56 @@ fn ids_are_found_again_whenever_the_program_ends() {
         tell(&mut writer(&database(&connection)), at_us, chunk);
         tell(&mut writer(&database(&connection)), at_us, &names[..place]);
     }
-    let found = "SELECT count(DISTINCT key) || ' ' || count(*) FROM ids";
-    assert_eq!(text(&connection, found), "60 120");
+    assert_eq!(text(&connection, FOUND), "60 120");
     let moved = text(&connection, "SELECT count(*) || '' FROM id_places");
     assert!(
         (60..=120).contains(&moved.parse::<i32>().unwrap()),
         "{moved}"
     );
+}
+
+/// Names of users, and what is found of the ids of all of them if none was lost and none stored twice.
+fn many_names() -> (Vec<String>, &'static str) {
+    let names = (0..100).map(|number| format!("user{number}")).collect();
+    (names, "100 200")
+}
+
+#[test]
+fn ids_are_found_and_new_ones_stored_while_the_filter_grows() {
+    let connection = connection();
+    let database = database(&connection);
+    let (names, found) = many_names();
+    let mut layers = vec![database.places().borrow().layers()];
+    for (place, chunk) in names.chunks(2).enumerate() {
+        let at_us = 10 + i64::try_from(place).unwrap();
+        tell(&mut writer(&database), at_us, chunk);
+        // All that are known by now, by a writer that remembers none: they have to be looked up.
+        tell(&mut writer(&database), at_us, &names[..2 * place]);
+        layers.push(database.places().borrow().layers());
+    }
+    assert_eq!(text(&connection, FOUND), found);
+    // There are 64 hashes (see `hash`), and the first layer is for 4.
+    layers.dedup();
+    assert!(layers.len() >= 4 && layers.is_sorted(), "{layers:?}");
+}
+
+#[test]
+fn a_filter_that_takes_everything_for_known_loses_no_id() {
+    let connection = connection();
+    let database = database(&connection);
+    database.places().borrow_mut().doubt_all();
+    assert!((0..64).all(|hash| database.places().borrow().may_be_placed(hash)));
+    let (names, found) = many_names();
+    for (place, chunk) in names.chunks(3).enumerate() {
+        let at_us = 10 + i64::try_from(place).unwrap();
+        tell(&mut writer(&database), at_us, chunk);
+        let known = 3 * place + chunk.len();
+        assert_eq!(text(&connection, FOUND), format!("{known} {}", 2 * known));
+        tell(&mut writer(&database), at_us, &names[..known]);
+    }
+    assert_eq!(text(&connection, FOUND), found);
+    let moved = text(&connection, "SELECT count(*) || '' FROM id_places");
+    assert!(moved.parse::<i32>().unwrap() > 100, "{moved}");
 }
 
 #[test]
