@@ -42,6 +42,7 @@ mod servers;
 mod settings;
 mod simulate;
 mod skeleton;
+mod spill;
 mod steps;
 mod strict;
 mod support;
