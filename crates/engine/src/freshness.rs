@@ -139,7 +139,8 @@ impl Judged {
     }
 }
 
-/// How fresh a crawl's data is, robot by robot: of those whose subjects are ranked.
+/// How fresh a crawl's data is, robot by robot: of those whose subjects are ranked. Where all take turns, what
+/// was found lately is all that can be told.
 pub async fn freshness(
     store: &dyn Store,
     settings: &PolicySettings,
@@ -161,7 +162,24 @@ pub async fn freshness(
         let classes = store.classes(keys).await?;
         robots.push(summed(lane, &judged, &rows, classes, &arrivals, now));
     }
+    if robots.is_empty() && !arrivals.is_empty() {
+        robots.push(in_turn(&arrivals));
+    }
     Ok(robots)
+}
+
+/// What can be told where nobody is ranked and nothing is expected of anybody.
+fn in_turn(arrivals: &[Arrival]) -> RobotFreshness {
+    let mut everybody = Freshness::default();
+    for arrival in arrivals {
+        everybody.add_arrival(arrival);
+    }
+    RobotFreshness {
+        lane: "posts".into(),
+        policy: "in turn",
+        everybody,
+        classes: BTreeMap::new(),
+    }
 }
 
 async fn rows_of(store: &dyn Store, lane: &Name) -> Result<Vec<Remembered>, EngineError> {

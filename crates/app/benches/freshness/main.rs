@@ -2,7 +2,7 @@
 //! when people change their habits.
 //!
 //! `cargo bench -p kittiwake-app --bench freshness` measures both; after `--`, `A` (the prediction) or `B`
-//! (habits) chooses one, `--users N`, `--calls-per-hour N`, `--days N` and `--warm-up N` change the world,
+//! (habits) chooses one, `C` measures a robot of very many people (`--subjects N`, `--seconds N`), `--users N`, `--calls-per-hour N`, `--days N` and `--warm-up N` change the world,
 //! `--speed N` says how many times as quick as ours its time runs, and `--plot FILE` is where B draws.
 
 #![allow(
@@ -16,6 +16,7 @@ mod habits;
 mod network;
 mod outcome;
 mod plot;
+mod turnover;
 
 use network::Network;
 use outcome::{Outcome, Predicted};
@@ -33,10 +34,13 @@ pub(crate) struct Bench {
     /// World seconds per real second.
     speed: f64,
     plot: Option<PathBuf>,
+    /// People of C, and how long they are visited.
+    subjects: u64,
+    seconds: u64,
 }
 
-const ADVICE: &str = "write A, B, --users N, --calls-per-hour N, --days N, --warm-up N, --speed N or \
-                      --plot FILE";
+const ADVICE: &str = "write A, B, C, --users N, --calls-per-hour N, --days N, --warm-up N, --speed N, \
+                      --plot FILE, --subjects N or --seconds N";
 const POLICIES: [&str; 2] = ["adaptive", "round-robin"];
 
 fn main() {
@@ -46,10 +50,12 @@ fn main() {
         target: temporary.parent().unwrap_or(temporary).to_owned(),
         users: 600,
         calls_per_hour: 50,
-        days: 24.0,
+        days: 18.0,
         warm_up_days: 8.0,
         speed: 10_000.0,
         plot: None,
+        subjects: 10_000_000,
+        seconds: 60,
     };
     let mut parts = Vec::new();
     let mut words = std::env::args().skip(1);
@@ -64,7 +70,19 @@ fn main() {
             "--warm-up" => bench.warm_up_days = value().parse().expect(ADVICE),
             "--speed" => bench.speed = value().parse().expect(ADVICE),
             "--plot" => bench.plot = Some(value().into()),
-            "A" | "B" => parts.push(word),
+            "--subjects" => bench.subjects = value().parse().expect(ADVICE),
+            "--seconds" => bench.seconds = value().parse().expect(ADVICE),
+            // The process of its own in which C runs.
+            "--role-turnover" => {
+                let (subjects, seconds) = (value(), value());
+                let target = PathBuf::from(value());
+                return turnover::turn_over(
+                    subjects.parse().expect(ADVICE),
+                    seconds.parse().expect(ADVICE),
+                    &target,
+                );
+            }
+            "A" | "B" | "C" => parts.push(word),
             _ => panic!("{word:?}: {ADVICE}"),
         }
     }
@@ -83,6 +101,7 @@ fn main() {
     for part in parts {
         match part.as_str() {
             "A" => predicted(&bench),
+            "C" => turnover::run(&bench, bench.subjects, bench.seconds),
             _ => habits::run(&bench),
         }
     }
@@ -103,7 +122,7 @@ fn predicted(bench: &Bench) {
             mean_hours,
             within_hour,
         } = outcome.predicted(bench, folder.path(), policy);
-        let delays = outcome.delays_hours(|_| true, 0.0..f64::INFINITY);
+        let delays = outcome.delays_hours(|_| true, bench.warm_up_days..f64::INFINITY);
         let mean = delays.mean();
         println!(
             "{policy:<12} {:>7} {:>7} {:>7} {mean:>8.3} {mean_hours:>10.3} {:>6.3} {:>10.1}% {:>9.1}%",

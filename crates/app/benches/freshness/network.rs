@@ -32,8 +32,17 @@ pub(crate) struct User {
     pub(crate) acct: String,
     #[serde(default)]
     pub(crate) habit: Option<String>,
+    suspended: bool,
+    gone: bool,
     #[serde(rename = "_after")]
     after: String,
+}
+
+impl User {
+    /// Whether nobody can see what they write.
+    pub(crate) const fn is_away(&self) -> bool {
+        self.suspended || self.gone
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -3,14 +3,17 @@
 use crate::Bench;
 use crate::network::{DAY_US, HISTORY_DAYS, Network, User};
 use serde::Deserialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Posts that nobody has found count once they are older: the rule of a replay.
 const UNFOUND_US: i64 = 2 * DAY_US;
+/// How often it is looked up who is banned.
+const BANS_EVERY: Duration = Duration::from_secs(2);
 
 /// One post.
 struct Post {
@@ -74,7 +77,7 @@ impl Outcome {
         std::fs::write(folder.join("seeds.txt"), seeds.join("\n")).unwrap();
         let seconds = bench.days * 86_400.0 / bench.speed;
         let told = folder.join("told.txt");
-        let status = Command::new(&bench.binary)
+        let mut child = Command::new(&bench.binary)
             .current_dir(folder)
             .env_clear()
             .env("HOME", folder)
@@ -97,18 +100,33 @@ impl Outcome {
             .stdin(File::open(folder.join("seeds.txt")).unwrap())
             .stdout(Stdio::null())
             .stderr(File::create(&told).unwrap())
-            .status()
+            .spawn()
             .unwrap();
+        // What is written during a ban is shown when it is over: that is no delay of the crawl's.
+        let mut banned: HashSet<String> = HashSet::new();
+        let status = loop {
+            let users = network.users().into_values();
+            banned.extend(users.filter(User::is_away).map(|user| user.id));
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            std::thread::sleep(BANS_EVERY);
+        };
         let told = std::fs::read_to_string(told).unwrap_or_default();
         assert_eq!(
             status.code(),
             Some(3),
             "the time that was given ends it: {told}"
         );
-        Self::read(bench, folder, users, &trace)
+        Self::read(bench, folder, (users, &banned), &trace)
     }
 
-    fn read(bench: &Bench, folder: &Path, users: BTreeMap<String, User>, trace: &str) -> Self {
+    fn read(
+        bench: &Bench,
+        folder: &Path,
+        (users, banned): (BTreeMap<String, User>, &HashSet<String>),
+        trace: &str,
+    ) -> Self {
         let file = rusqlite::Connection::open(folder.join("t.db")).unwrap();
         let number = |sql: &str| -> i64 { file.query_row(sql, [], |row| row.get(0)).unwrap() };
         let from_us = number("SELECT min(at_us) FROM query_log");
@@ -159,7 +177,7 @@ impl Outcome {
             let Some(key) = keys.get(user) else {
                 continue;
             };
-            if created_us < from_us || created_us > until_us {
+            if created_us < from_us || created_us > until_us || banned.contains(user) {
                 continue;
             }
             let found_us = found.get(&(*key, created_us)).copied();
@@ -184,11 +202,11 @@ impl Outcome {
             users,
             posts,
             visits,
-            trace: cut(trace, until_us),
+            trace: cut(trace, until_us, banned),
         }
     }
 
-    /// Delays of posts that some wrote on some days, the warm-up left out.
+    /// Delays of posts that some wrote on some days.
     pub(crate) fn delays_hours(
         &self,
         is_meant: impl Fn(&User) -> bool,
@@ -248,11 +266,11 @@ fn lines(trace: &str) -> impl Iterator<Item = (&str, i64)> {
     })
 }
 
-/// A trace up to a time.
-fn cut(trace: &str, until_us: i64) -> String {
+/// A trace up to a time, without some.
+fn cut(trace: &str, until_us: i64, without: &HashSet<String>) -> String {
     let mut text = String::from("user,unix_seconds\n");
-    for (line, (_, at_us)) in trace.lines().skip(1).zip(lines(trace)) {
-        if at_us <= until_us {
+    for (line, (user, at_us)) in trace.lines().skip(1).zip(lines(trace)) {
+        if at_us <= until_us && !without.contains(user) {
             text.push_str(line);
             text.push('\n');
         }

@@ -199,12 +199,10 @@ fn index_folder(into: &Location) -> Result<PathBuf, Failure> {
         return Ok(name.into());
     }
     let digest = Sha256::digest(into.to_string().as_bytes());
-    let name: String = digest
-        .iter()
-        .take(8)
-        .map(|it| format!("{it:02x}"))
-        .collect();
-    Ok(environment::state_folder()?.join("index").join(name))
+    let name = format!("{digest:x}");
+    // Anything that can be made again.
+    let folder = environment::cache_folder().map_or_else(environment::state_folder, Ok)?;
+    Ok(folder.join("index").join(name))
 }
 
 /// Says which robots can do nothing without a credential.

@@ -303,7 +303,13 @@ impl Ranked {
         }
     }
 
-    /// Subjects that are not leased.
+    /// What is remembered of somebody who is in memory.
+    pub fn state_of(&self, subject: Key) -> Option<&State> {
+        let place = *self.places.get(&subject)?;
+        Some(&self.held[place as usize].state)
+    }
+
+    /// Subjects in memory that are not leased.
     pub fn len(&self) -> usize {
         self.places.len() - self.leased
     }
@@ -375,8 +381,7 @@ mod tests {
             assert_eq!(leased.len(), 1);
             let subject = leased[0];
             visits[subject.0 as usize] += 1;
-            let place = ranked.places[&subject];
-            let mut state = ranked.held[place as usize].state.clone();
+            let mut state = ranked.state_of(subject).unwrap().clone();
             let since = state.visited().unwrap();
             let posts: Vec<WorldTime> = if subject == Key(7) {
                 let first = since.0.div_euclid(HOUR_US) + 1;
@@ -461,8 +466,7 @@ mod tests {
             for subject in ranked.lease(now, 2, judge) {
                 let person = subject.0 as usize;
                 visits[person] += 1;
-                let place = ranked.places[&subject];
-                let mut state = ranked.held[place as usize].state.clone();
+                let mut state = ranked.state_of(subject).unwrap().clone();
                 let since = state.since().unwrap_or(now);
                 // Each writes every so many hours.
                 let every_us = HOUR_US * (1 + person as i64 % 40);
