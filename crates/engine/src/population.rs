@@ -271,8 +271,8 @@ impl Scheduler {
         for filing in &shop.expansion.robots {
             let population = shop.populations.get(&filing.robot);
             if let Some(population) = population.filter(|it| it.is_ranked) {
-                self.frontier
-                    .rank(&filing.lane, population.known().kept.price);
+                let price = population.known().kept.price;
+                self.frontier.rank(&filing.lane, price, &*population.policy);
             }
         }
     }

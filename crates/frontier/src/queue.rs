@@ -7,7 +7,7 @@
 //! only when the horizon reaches it.
 
 use crate::order::{OrderError, Place, SortedIndex};
-use crate::policy::State;
+use crate::policy::{Policy, State};
 use crate::ranked::{Judge, Ranked};
 use kittiwake_model::{Key, Name, WorldTime};
 use std::collections::{BTreeMap, HashSet};
@@ -80,6 +80,8 @@ const NEAR_PART: usize = 4;
 #[derive(Debug, Default)]
 struct RankedLane {
     subjects: Ranked,
+    /// Who plans whole rounds has to have everybody in memory.
+    may_spill: bool,
     /// How far it was read.
     horizon: Option<Horizon>,
 }
@@ -162,6 +164,7 @@ impl Frontier {
             return Ok(());
         };
         if let Some(spill) = &self.spill
+            && ranked.may_spill
             && ranked.subjects.len() > spill.ranked_max
         {
             // Names of lanes have slashes and colons in them.
@@ -183,11 +186,10 @@ impl Frontier {
     }
 
     /// Makes a lane a ranked one, at the price that calls had when they were last counted.
-    pub fn rank(&mut self, lane: &Name, price: f64) {
-        self.ranked.entry(lane.clone()).or_default();
-        if let Some(ranked) = self.ranked.get_mut(lane) {
-            ranked.subjects.begin_at(price);
-        }
+    pub fn rank(&mut self, lane: &Name, price: f64, policy: &dyn Policy) {
+        let ranked = self.ranked.entry(lane.clone()).or_default();
+        ranked.subjects.begin_at(price);
+        ranked.may_spill = !policy.plans_rounds();
     }
 
     pub fn is_ranked(&self, lane: &Name) -> bool {

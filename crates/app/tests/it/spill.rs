@@ -80,7 +80,7 @@ fn whatever_becomes_of_the_order_on_disk_nobody_is_lost() {
     let sql = "SELECT max(at_us) FROM query_log";
     let newest = rows(&tables, sql).into_iter().next().expect("a time");
     let since_us = newest[0].parse().expect("a number");
-    let mut last = crawl(&folder, &sim, &seeds, "--max-calls 1500");
+    let mut last = crawl(&folder, &sim, &seeds, "--max-calls 4000");
     let output = last.output().expect("the binary runs");
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     let (all, ever, since) = visited(&folder, since_us);
