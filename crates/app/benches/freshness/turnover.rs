@@ -81,6 +81,13 @@ fn fill(file: &Path, subjects: u64) {
                  VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6)",
             )
             .unwrap();
+        let mut name = transaction
+            .prepare(
+                "INSERT INTO ids(key, hash, canonical, movable, first_seen_us, last_seen_us, network, type,
+                                 alias, host, id)
+                 VALUES (?1, ?1, 1, 0, 0, 0, 'mastodon', 'user', '', '', ?2)",
+            )
+            .unwrap();
         for subject in 1..=subjects {
             let visited = WorldTime((random.share() * 5.0 * DAY_US as f64) as i64);
             let mut state = policy.meet(&shared, &Facts::default(), WorldTime(0));
@@ -90,6 +97,7 @@ fn fill(file: &Path, subjects: u64) {
             let subject = i64::try_from(subject).unwrap();
             let row = (subject, ROBOT, LANE, visited.0, due_us, state.bytes());
             insert.execute(row).unwrap();
+            name.execute((subject, subject.to_string())).unwrap();
         }
     }
     transaction.commit().unwrap();
