@@ -11,6 +11,7 @@ use kittiwake_engine::{
     Rounds,
 };
 use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Request, is_loopback_host};
+use kittiwake_frontier::order::remove_within;
 use kittiwake_frontier::{Policy, Spill};
 use kittiwake_model::{ClockSpec, Follow, Name, Unit};
 use kittiwake_network::{AuthNeed, Network};
@@ -186,7 +187,7 @@ pub(crate) async fn crawl_into(
     watcher.abort();
     drop(shown);
     // It is made anew from the store by the next run; a large one is in the way.
-    let _ = std::fs::remove_dir_all(&index);
+    remove_within(&index);
     Ok(report?)
 }
 

@@ -137,6 +137,22 @@ pub enum OrderError {
     TooManyLanes,
 }
 
+/// Removes the orders in the folders within a folder, and those folders if nothing else is in them: whatever
+/// somebody has put there stays.
+pub fn remove_within(folder: &Path) {
+    let Ok(lanes) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for lane in lanes.flatten().map(|entry| entry.path()) {
+        for own in [INDEX_FOLDER, OLD_FOLDER, RUNS_FOLDER] {
+            let _ = remove_folder(&lane.join(own));
+        }
+        let _ = std::fs::remove_file(lane.join(OPENING_NOTE));
+        let _ = std::fs::remove_dir(&lane);
+    }
+    let _ = std::fs::remove_dir(folder);
+}
+
 /// The open files. In an order of their own: the keyspace goes before its database.
 struct Files {
     keyspace: Keyspace,

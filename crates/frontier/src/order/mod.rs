@@ -7,7 +7,7 @@ mod disk;
 mod head;
 mod runs;
 
-pub use disk::{Change, DiskOrder, Entry, Found, LaneNumber, OrderError, Replaced};
+pub use disk::{Change, DiskOrder, Entry, Found, LaneNumber, OrderError, Replaced, remove_within};
 
 use kittiwake_model::{Key, WorldTime};
 use std::collections::{BTreeSet, HashMap};

@@ -589,6 +589,20 @@ fn open_damaged_apart(folder: &TempDir, history: &History) -> &'static str {
 const OPENER: &str = "order::disk::tests::opens_what_another_test_has_broken";
 const OPENER_FOLDER: &str = "ORDER_TEST_FOLDER";
 
+#[test]
+fn only_what_is_the_orders_own_is_removed() {
+    let folder = TempDir::new().unwrap();
+    let (lane, other) = (folder.path().join("lane"), folder.path().join("mine"));
+    drop(DiskOrder::open(&lane, CRAWL, MEMORY_BYTES).unwrap());
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("notes.txt"), "mine").unwrap();
+    remove_within(folder.path());
+    assert!(!lane.exists() && other.join("notes.txt").exists());
+    std::fs::remove_dir_all(&other).unwrap();
+    remove_within(folder.path());
+    assert!(!folder.path().exists());
+}
+
 /// Other tests run it in a process of its own, with a folder that they have broken; alone it opens a sound
 /// one.
 #[test]
