@@ -80,5 +80,5 @@ impl Hub {
     fn count(&self, sent: u64, dropped: u64) {
         self.sent.fetch_add(sent, Ordering::Relaxed);
         self.dropped.fetch_add(dropped, Ordering::Relaxed);
+    }
 }
-pub(crate) use tail::follow;
