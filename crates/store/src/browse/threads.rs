@@ -131,9 +131,13 @@ fn answer(location: &Location, questions: &Questions, opened: SyncSender<Result<
             let _ = opened.send(Err(error));
             return;
         }
-        match waiting.take().or_else(|| next(questions)) {
+        // Whoever waits is told; whoever asks next may find the place again.
+        match waiting.take() {
             Some(question) => question(Err(error)),
-            None => return,
+            None => match next(questions) {
+                Some(question) => waiting = Some(question),
+                None => return,
+            },
         }
     }
 }
