@@ -47,7 +47,7 @@ impl Answering {
             let (location, questions) = (location.clone(), Arc::clone(&receiver));
             let (opened, is_open) = sync_channel(1);
             let thread = spawn("store-browser", move || {
-                answer(&location, &questions, opened)
+                answer(&location, &questions, opened);
             })?;
             answering.threads.push(thread);
             is_open.recv().map_err(|_| StoreError::closed())??;

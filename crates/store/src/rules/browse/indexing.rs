@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Changes when what is filed, or how, does.
 const VERSION: &str = "1";
 /// Rows that one step reads.
-const STEP_ROWS: i64 = 500;
+const STEP_ROWS: i64 = 1_000;
 /// Events that one step reads.
 const STEP_EVENTS: usize = 1_000;
 
@@ -197,14 +197,13 @@ fn step_inside(keeper: &dyn IndexKeeper) -> Result<Step, StoreError> {
     // Whoever else keeps this index waits here.
     index.execute("UPDATE search_state SET value = value".into(), &[])?;
     let ends = Ends::of(crawl)?;
-    let mut state = match State::known(crawl, index, &ends)? {
-        Some(state) => state,
-        None => {
-            keeper.clear()?;
-            let feed = newest_event(crawl)?;
-            let feed_us = committed_us(crawl, feed.log)?;
-            State::new(fingerprint(crawl)?, feed, feed_us)
-        }
+    let mut state = if let Some(state) = State::known(crawl, index, &ends)? {
+        state
+    } else {
+        keeper.clear()?;
+        let feed = newest_event(crawl)?;
+        let feed_us = committed_us(crawl, feed.log)?;
+        State::new(fingerprint(crawl)?, feed, feed_us)
     };
     let before = state.clone();
     for table in TABLES {
