@@ -89,7 +89,7 @@ pub trait Desk: std::fmt::Debug + Send + Sync {
     /// Gives the crawl of this process another definition.
     fn apply_definition(&self, name: String, text: String) -> DeskFuture<'_, AppliedDefinition>;
 
-    /// Asks the network. It costs a call, which is granted like any other.
+    /// Asks the network. It costs calls, which are granted like any other.
     fn search_online(&self, question: OnlineQuestion) -> DeskFuture<'_, OnlineAnswer>;
 }
 

@@ -1,5 +1,5 @@
-//! A search on the network itself: a crawl of one call, out of the ledger like any other, into a file that is
-//! thrown away.
+//! A search on the network itself: a crawl of a call or two, out of the ledger like any other, into a file that
+//! is thrown away.
 
 use super::definitions::Known;
 use super::program::{missing, refused};
@@ -20,7 +20,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-const CALLS_MAX: u64 = 1;
+/// The search itself, and what a host has to be asked before: what it can do.
+const CALLS_MAX: u64 = 3;
 const PATIENCE: Duration = Duration::from_secs(20);
 const WORDS_MAX: usize = 500;
 const HITS_MAX: usize = 100;

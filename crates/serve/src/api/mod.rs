@@ -104,6 +104,7 @@ fn described() -> (Router<Arc<Shared>>, utoipa::openapi::OpenApi) {
         .routes(routes!(figures::hours))
         .routes(routes!(figures::extent))
         .routes(routes!(subscribe::subscribe))
+        .routes(routes!(subscribe::events))
         .routes(routes!(program::definitions))
         .routes(routes!(program::check_definition))
         .routes(routes!(program::definition, program::apply_definition))

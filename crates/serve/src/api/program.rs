@@ -173,8 +173,9 @@ pub(crate) async fn finish_login(
     Ok(Json(shared.desk.finish_login(id, given.answer.0).await?))
 }
 
-/// Searches on the network itself. It costs one call, which is granted by the ledger like any other; what is
-/// found is shown and not stored.
+/// Searches on the network itself. It costs a call, and others where a host has to be asked first what it can do;
+/// they are granted by the ledger like any other, and the answer says how many they were. What is found is shown
+/// and not stored.
 #[utoipa::path(post, path = "/api/search/online", tag = "program", request_body = OnlineQuestion, responses(
     (status = 200, body = OnlineAnswer),
     (status = 400, body = Problem, content_type = "application/problem+json"),

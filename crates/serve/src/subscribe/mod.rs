@@ -7,11 +7,13 @@
 
 mod batch;
 mod filter;
+mod page;
 mod queue;
 mod reader;
 mod tail;
 mod wire;
 
+pub(crate) use page::{__path_events, events};
 pub(crate) use tail::follow;
 pub(crate) use wire::{__path_subscribe, subscribe};
 
