@@ -266,7 +266,7 @@ fn a_search_on_the_network_costs_calls_and_says_how_many() {
     let targets = sim.targets_after(before);
     let searches = targets.iter().filter(|it| it.contains("/api/v2/search"));
     assert_eq!(searches.count(), 1, "{targets:?}");
-    let none = json!({ "network": "hackernews", "words": word });
+    let none = json!({ "network": "feeds", "words": word });
     assert_eq!(server.post("/api/search/online", &none).status, 404);
 }
 

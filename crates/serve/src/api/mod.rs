@@ -36,7 +36,14 @@ pub(crate) const ROWS: usize = 50;
                        ask with `after=` and the `next` of the page before.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
-    components(schemas(Problem)),
+    components(schemas(
+        Problem,
+        crate::control::Action,
+        objects::Direction,
+        objects::List,
+        objects::Order,
+        objects::Within
+    )),
     security(("basic" = [])),
     modifiers(&Basic),
     tags(
