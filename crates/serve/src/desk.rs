@@ -181,6 +181,10 @@ pub struct LoginView {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are few, and none is moved about"
+)]
 pub enum LoginState {
     /// A person has to open an address, and perhaps enter a code there. A browser on the same machine
     /// comes back by itself; from elsewhere, what it ended at is pasted.

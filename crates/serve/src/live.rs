@@ -70,10 +70,10 @@ async fn send_pictures(
         };
         permit.send(Ok(event(&standing)));
         tokio::select! {
-            changed = async {
+            another = async {
                 tokio::time::sleep(LEAST_PAUSE).await;
                 changes.changed().await
-            } => if changed.is_err() { return },
+            } => if another.is_err() { return },
             () = sender.closed() => return,
             () = stopped(&mut stop) => return,
         }

@@ -173,14 +173,14 @@ pub(crate) async fn crawl_alone(
     is_quiet: bool,
 ) -> Result<CrawlReport, Failure> {
     let (ask_to_stop, stop) = watch::channel(false);
-    let watcher = tokio::spawn(watch_for_stop(ask_to_stop));
+    let listening = tokio::spawn(watch_for_stop(ask_to_stop));
     let watched = Watched {
         stop,
         progress: Arc::default(),
         is_quiet,
     };
     let report = Box::pin(crawl_into(ready, into, ledger, watched)).await;
-    watcher.abort();
+    listening.abort();
     report
 }
 

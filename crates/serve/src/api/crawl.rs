@@ -114,7 +114,7 @@ pub(crate) struct WhyParameters {
 
 /// Why somebody is due when they are, by robot.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Due {
+pub(crate) struct DueReason {
     key: String,
     lane: String,
     policy: Option<String>,
@@ -132,12 +132,12 @@ pub(crate) struct Due {
 
 /// Why somebody is due when they are.
 #[utoipa::path(get, path = "/api/why", tag = "crawl", params(WhyParameters), responses(
-    (status = 200, body = Vec<Due>),
+    (status = 200, body = Vec<DueReason>),
     (status = 400, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn why(
     State(shared): Known,
     Query(asked): Query<WhyParameters>,
-) -> Answer<Vec<Due>> {
+) -> Answer<Vec<DueReason>> {
     let standing = shared.standing();
     let robots: Vec<Name> = standing
         .robots
@@ -153,7 +153,7 @@ pub(crate) async fn why(
             error.to_string(),
         )
     })?;
-    let due = whys.into_iter().map(|why| Due {
+    let due = whys.into_iter().map(|why| DueReason {
         key: key_text(why.subject),
         lane: why.lane.to_string(),
         policy: why.policy.map(str::to_owned),

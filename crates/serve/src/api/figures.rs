@@ -1,6 +1,6 @@
 //! What was asked, what came of it, and figures over both.
 
-use super::log::{Activity, Ages, Call, Errors, Graph, Hours, Outcome, WholeCall};
+use super::log::{Activity, Ages, Call, Errors, Graph, Hours, NewestOutcome, WholeCall};
 use super::objects::rows;
 use super::{Answer, Known, Page, Path, Query, key};
 use crate::Problem;
@@ -86,12 +86,12 @@ pub(crate) struct OutcomesParameters {
 
 /// What came of asking for each id: the newest outcome of every query. One filter at a time.
 #[utoipa::path(get, path = "/api/outcomes", tag = "log", params(OutcomesParameters), responses(
-    (status = 200, body = Page<Outcome>),
+    (status = 200, body = Page<NewestOutcome>),
     (status = 400, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn outcomes(
     State(shared): Known,
     Query(asked): Query<OutcomesParameters>,
-) -> Answer<Page<Outcome>> {
+) -> Answer<Page<NewestOutcome>> {
     let subject = asked.subject.as_deref().map(key).transpose()?;
     let of = match (subject, outcome(asked.outcome.as_deref())?, asked.failed) {
         (None, None, false) => OutcomesOf::Everybody,
@@ -137,7 +137,7 @@ pub(crate) async fn errors(
 #[into_params(parameter_in = Query)]
 pub(crate) struct ActivityParameters {
     /// How far back, at most; as far as is looked at if it is missing.
-    #[param(minimum = 1, maximum = 31536000)]
+    #[param(minimum = 1, maximum = 31_536_000)]
     seconds: Option<u32>,
     /// In how many stretches; 60 if it is missing.
     #[param(minimum = 1, maximum = 500)]

@@ -92,7 +92,7 @@ impl From<store::CallView> for WholeCall {
 
 /// The newest outcome of a query about somebody.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Outcome {
+pub(crate) struct NewestOutcome {
     pub subject: Label,
     pub query: String,
     pub outcome: String,
@@ -102,7 +102,7 @@ pub(crate) struct Outcome {
     pub times: i64,
 }
 
-impl From<store::OutcomeRow> for Outcome {
+impl From<store::OutcomeRow> for NewestOutcome {
     fn from(it: store::OutcomeRow) -> Self {
         Self {
             subject: it.subject.into(),

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GivenDefinition {
-    #[schema(max_length = 1000000)]
+    #[schema(max_length = 1_000_000)]
     text: String,
 }
 

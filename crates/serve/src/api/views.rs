@@ -82,6 +82,7 @@ impl From<store::Label> for Label {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct User {
     #[serde(flatten)]
     pub label: Label,
@@ -243,7 +244,7 @@ pub(crate) struct Object {
     #[serde(flatten)]
     pub label: Label,
     pub table: Option<String>,
-    pub ids: Vec<Id>,
+    pub ids: Vec<KnownAs>,
     pub groups: Vec<Group>,
     /// How the objects are called that its fields name.
     pub labels: Vec<Label>,
@@ -272,7 +273,7 @@ impl From<store::ObjectView> for Object {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Id {
+pub(crate) struct KnownAs {
     pub network: String,
     #[serde(rename = "type")]
     pub kind: String,
@@ -286,7 +287,7 @@ pub(crate) struct Id {
     pub last_seen_us: i64,
 }
 
-impl From<store::IdView> for Id {
+impl From<store::IdView> for KnownAs {
     fn from(it: store::IdView) -> Self {
         Self {
             network: it.network,

@@ -106,10 +106,7 @@ mod tests {
         for _ in 0..OWN_MAX as u32 {
             assert!(attempts.admit(address(1), now).is_ok());
         }
-        assert_eq!(
-            attempts.admit(address(1), now),
-            Err(Duration::from_secs(60))
-        );
+        assert_eq!(attempts.admit(address(1), now), Err(Duration::from_mins(1)));
         assert!(attempts.admit(address(2), now).is_ok());
         assert!(attempts.admit(address(1), RealTime(60_000_000)).is_ok());
         attempts.succeeded(address(1));

@@ -12,6 +12,7 @@ use url::{Host, Url};
 
 /// What kind of request it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Asked {
     /// It changes nothing.
     pub is_safe: bool,

@@ -361,7 +361,7 @@ impl Looker {
         let mut budgets: Vec<BudgetStanding> = Vec::new();
         for budget in progress.map(|it| &it.budgets[..]).unwrap_or_default() {
             budgets.push(BudgetStanding {
-                id: budget.id.0.to_string(),
+                id: budget.id.0.clone(),
                 used: budget.limit.saturating_sub(budget.left),
                 by_others: 0,
                 limit: budget.limit,
@@ -372,7 +372,7 @@ impl Looker {
             });
         }
         for usage in self.usage(now).await {
-            let id = usage.budget.0.to_string();
+            let id = usage.budget.0.clone();
             match budgets.iter_mut().find(|known| known.id == id) {
                 Some(known) => known.by_others = usage.foreign,
                 None => budgets.push(ledger_standing(id, &usage)),

@@ -45,7 +45,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn new(after: EventId, feed: Feed) -> Self {
+    pub(super) fn new(after: EventId, feed: &Feed) -> Self {
         let events: Vec<Arc<Sent>> = feed
             .events
             .iter()

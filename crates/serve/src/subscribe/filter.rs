@@ -171,7 +171,7 @@ mod tests {
         let next = EventId { log: 1, number: 3 };
         Batch::new(
             EventId::FIRST,
-            Feed {
+            &Feed {
                 events,
                 next,
                 is_end: true,

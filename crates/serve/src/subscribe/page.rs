@@ -23,7 +23,7 @@ pub(crate) struct EventsParameters {
 
 /// A stretch of the feed.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Events {
+pub(crate) struct Stretch {
     /// As subscribers are sent them.
     #[schema(value_type = Vec<value::Any>)]
     events: Vec<Box<RawValue>>,
@@ -35,12 +35,12 @@ pub(crate) struct Events {
 
 /// What the crawl found and changed, in its order, in pages.
 #[utoipa::path(get, path = "/api/events", tag = "feed", params(EventsParameters), responses(
-    (status = 200, body = Events),
+    (status = 200, body = Stretch),
     (status = 400, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn events(
     State(shared): Known,
     Query(asked): Query<EventsParameters>,
-) -> Answer<Events> {
+) -> Answer<Stretch> {
     let after = asked.after.as_deref().map(str::parse).transpose()?;
     let limit = asked.limit.unwrap_or(50).clamp(1, 200) as usize;
     let feed = shared
@@ -51,7 +51,7 @@ pub(crate) async fn events(
         let text = String::from_utf8(Sent::new(event).json.to_vec()).ok()?;
         RawValue::from_string(text).ok()
     });
-    Ok(Json(Events {
+    Ok(Json(Stretch {
         events: texts.collect(),
         next: feed.next.to_string(),
         is_end: feed.is_end,

@@ -45,7 +45,7 @@ async fn read(shared: &Shared) {
         at = Some(feed.next);
         let is_end = feed.is_end;
         if !feed.events.is_empty() {
-            let _ = hub.batches.send(Arc::new(Batch::new(after, feed)));
+            let _ = hub.batches.send(Arc::new(Batch::new(after, &feed)));
         }
         if is_end {
             tokio::time::sleep(LOOK_EVERY).await;

@@ -255,10 +255,10 @@ fn whoever_says_nothing_for_long_is_sent_away() {
             server.port
         );
         let _ = stream.write_all(head.as_bytes());
-        let mut heard = String::new();
+        let mut answer = String::new();
         let _ = stream.set_read_timeout(Some(SLOW_MAX));
-        let _ = stream.read_to_string(&mut heard);
-        heard.contains(" 408 ")
+        let _ = stream.read_to_string(&mut answer);
+        answer.contains(" 408 ")
     };
     let (head, body) = std::thread::scope(|scope| {
         let head = scope.spawn(|| slow_head(server.connect()));

@@ -49,12 +49,12 @@ impl Server {
         let stderr = child.stderr.take().expect("standard error is piped");
         let running = Running::of(child);
         let said = Arc::new(Mutex::new(String::new()));
-        let hears = Arc::clone(&said);
+        let ear = Arc::clone(&said);
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                let mut heard = hears.lock().expect("nobody panics here");
-                heard.push_str(&line);
-                heard.push('\n');
+                let mut lines = ear.lock().expect("nobody panics here");
+                lines.push_str(&line);
+                lines.push('\n');
             }
         });
         let started = Instant::now();
@@ -172,7 +172,7 @@ impl Server {
             request.push_str(&format!("{name}: {value}\r\n"));
         }
         request.push_str("\r\n");
-        stream.write_all(request.as_bytes()).expect("it hears");
+        stream.write_all(request.as_bytes()).expect("it ear");
         Events(BufReader::new(stream))
     }
 }
