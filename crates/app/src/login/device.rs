@@ -19,7 +19,7 @@ impl Login<'_> {
         let call = flow.call(base, &client, &self.scopes);
         let code = self.exchange(call, &client, DeviceFlow::read).await?;
         self.person.tell(Told::Enter {
-            address: code.address.to_string(),
+            address: code.address.clone(),
             code: code.user_code.clone(),
         });
         let mut pause = Duration::from_secs(code.interval_s);

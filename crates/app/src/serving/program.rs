@@ -131,6 +131,7 @@ pub(super) fn missing(message: impl Into<String>) -> DeskError {
     DeskError::new(DeskErrorKind::Missing, message)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "errors are handed over")]
 fn broken(error: impl ToString) -> DeskError {
     DeskError::new(DeskErrorKind::Broken, error.to_string())
 }

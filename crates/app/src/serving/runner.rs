@@ -19,6 +19,14 @@ use tokio::sync::watch;
 const FILE_PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// What became of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Ending {
+    NotYet,
+    Well,
+    Failed(String),
+}
+
 /// A run that is under way.
 #[derive(Debug, Clone)]
 struct Running {
@@ -124,17 +132,17 @@ impl Runner {
             is_quiet: this.arguments.quiet,
         };
         let runner = Arc::clone(this);
-        let (tell_end, mut ended) = watch::channel(None);
+        let (tell_end, ended) = watch::channel(Ending::NotYet);
         tokio::spawn(async move {
-            let failure = runner.run(ready, watched).await;
+            let ending = runner.run(ready, watched).await;
             *runner
                 .running
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner) = None;
-            let _ = tell_end.send(Some(failure));
+            let _ = tell_end.send(ending);
             let _ = tell_over.send(true);
         });
-        this.wait_for_file(&mut ended).await
+        this.wait_for_file(&ended).await
     }
 
     async fn ready(&self) -> Result<Ready, Failure> {
@@ -150,8 +158,8 @@ impl Runner {
         Ok(ready)
     }
 
-    /// One run, from beginning to end; what was wrong with it, if it failed.
-    async fn run(&self, ready: Ready, watched: Watched) -> Option<String> {
+    /// One run, from beginning to end.
+    async fn run(&self, ready: Ready, watched: Watched) -> Ending {
         let started = Instant::now();
         let into = environment::with_password(&self.arguments.into);
         let crawled = Box::pin(crawl::crawl_into(ready, &into, &self.ledger, watched)).await;
@@ -160,24 +168,21 @@ impl Runner {
                 let code = crawl::exit_code(&report.end);
                 self.exit_code.store(code, Ordering::Relaxed);
                 crawl::show(&self.arguments, &report, started.elapsed());
-                None
+                Ending::Well
             }
             Err(failure) => {
                 self.exit_code.store(failure.code, Ordering::Relaxed);
                 console::error(&failure.message);
-                Some(failure.message)
+                Ending::Failed(failure.message)
             }
         }
     }
 
-    async fn wait_for_file(
-        &self,
-        ended: &mut watch::Receiver<Option<Option<String>>>,
-    ) -> Result<(), Failure> {
+    async fn wait_for_file(&self, ended: &watch::Receiver<Ending>) -> Result<(), Failure> {
         let place = environment::with_password(&self.arguments.into);
         let started = Instant::now();
         while started.elapsed() < FILE_PATIENCE {
-            if let Some(Some(failure)) = &*ended.borrow() {
+            if let Ending::Failed(failure) = &*ended.borrow() {
                 return Err(Failure {
                     message: failure.clone(),
                     code: self.exit_code(),
@@ -187,7 +192,7 @@ impl Runner {
             let is_there = tokio::task::spawn_blocking(move || {
                 looked.is_crawled().unwrap_or(false) && looked.open(OpenMode::Read).is_ok()
             });
-            if is_there.await.unwrap_or(false) || ended.borrow().is_some() {
+            if is_there.await.unwrap_or(false) || *ended.borrow() == Ending::Well {
                 return Ok(());
             }
             tokio::time::sleep(LOOK_EVERY).await;

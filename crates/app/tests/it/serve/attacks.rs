@@ -214,9 +214,7 @@ fn what_is_too_large_is_not_taken() {
         "{}",
         answer.status
     );
-    let many: String = (0..500)
-        .map(|number| format!("X-{number}: y\r\n"))
-        .collect();
+    let many = "X-Many: y\r\n".repeat(500);
     let answer = server.say(format!("GET / HTTP/1.1\r\nHost: h\r\n{many}\r\n").as_bytes());
     assert!([0, 400, 431].contains(&answer.status), "{}", answer.status);
     for garbage in [

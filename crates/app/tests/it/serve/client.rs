@@ -2,6 +2,7 @@
 
 use crate::support::Running;
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -131,13 +132,13 @@ impl Server {
     ) -> Answer {
         let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         if !headers.iter().any(|(name, _)| *name == "Host") {
-            request.push_str(&format!("Host: 127.0.0.1:{}\r\n", self.port));
+            let _ = write!(request, "Host: 127.0.0.1:{}\r\n", self.port);
         }
         for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
+            let _ = write!(request, "{name}: {value}\r\n");
         }
         if method != "GET" {
-            request.push_str(&format!("Content-Length: {}\r\n", body.len()));
+            let _ = write!(request, "Content-Length: {}\r\n", body.len());
         }
         request.push_str("\r\n");
         request.push_str(body);
@@ -149,10 +150,10 @@ impl Server {
         let mut stream = self.connect();
         // It may answer before it has heard all.
         let _ = stream.write_all(bytes);
-        let mut heard = Vec::new();
-        let _ = stream.read_to_end(&mut heard);
-        let heard = String::from_utf8_lossy(&heard).into_owned();
-        let (head, body) = heard.split_once("\r\n\r\n").unwrap_or((&heard, ""));
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let answer = String::from_utf8_lossy(&bytes).into_owned();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
         let status = head
             .split(' ')
             .nth(1)
@@ -169,7 +170,7 @@ impl Server {
         let mut stream = self.connect();
         let mut request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1:{}\r\n", self.port);
         for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
+            let _ = write!(request, "{name}: {value}\r\n");
         }
         request.push_str("\r\n");
         stream.write_all(request.as_bytes()).expect("it ear");

@@ -4,6 +4,7 @@ use super::client::{Event, Server};
 use super::{plain_server, small_crawl, until};
 use crate::support::{Folder, Sim};
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 /// All events of a crawl that is over, from the beginning.
@@ -133,7 +134,7 @@ fn a_subscriber_gets_what_it_asked_for_by_events_and_by_websocket() {
         server.port
     );
     for (name, value) in headers {
-        request.push_str(&format!("{name}: {value}\r\n"));
+        let _ = write!(request, "{name}: {value}\r\n");
     }
     let mut stream = server.connect();
     std::io::Write::write_all(&mut stream, format!("{request}\r\n").as_bytes()).expect("it hears");
