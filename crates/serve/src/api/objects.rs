@@ -138,7 +138,7 @@ pub(crate) enum Within {
 pub(crate) struct SearchParameters {
     /// Words that all have to be there; `"several words"` next to one another, `-word` not at all, `word*` as
     /// a beginning.
-    #[param(max_length = 10000)]
+    #[param(max_length = 1000)]
     words: String,
     #[serde(default, rename = "in")]
     within: Within,

@@ -40,11 +40,11 @@ pub(crate) struct SubscribeQuestion {
     pub kind: String,
     /// Ids, handles or keys of those whom it is about, or by. They need not be known yet.
     #[serde(default)]
-    #[param(max_length = 20000)]
+    #[param(max_length = 2000)]
     pub user: String,
     /// Words that are in it.
     #[serde(default)]
-    #[param(max_length = 10000)]
+    #[param(max_length = 1000)]
     pub word: String,
     /// The last event that was received; `0.0` is before all. The header `Last-Event-ID` counts more. Without
     /// either, the stream begins now.
