@@ -1,9 +1,9 @@
 //! How long pages of a large crawl take to read: p50 and p99 of every question, over random places.
 //!
-//! `cargo bench -p kittiwake-store --bench browse -- [POSTS] [FOLDER]`: a file of so many posts (a million
+//! `cargo bench -p kittiwake-store --bench browse -- [POSTS] [FOLDER] [SECONDS]`: a file of so many posts (a million
 //! by default), a tenth as many users, half as many relations, and a call for every twenty posts is made
 //! in the folder, or taken from there if it was made before. The index of words is built by the browser
-//! itself, and is timed.
+//! itself, and is timed; it is waited for so many seconds at the most, an hour by default.
 
 #![allow(
     clippy::print_stdout,
@@ -298,19 +298,24 @@ async fn timed<T, F: Future<Output = Result<T, StoreError>>>(
     );
 }
 
-async fn fill(browser: &Browser) {
+async fn fill(browser: &Browser, wait: Duration) {
     let begun = Instant::now();
     let before = browser.indexed().await.unwrap();
     browser.keep_indexed().unwrap();
-    loop {
-        let indexed = browser.indexed().await.unwrap();
+    let mut indexed = before;
+    while begun.elapsed() < wait {
+        indexed = browser.indexed().await.unwrap();
         if indexed.is_filled && indexed.calls_behind == 0 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    let (from, took) = (before.permille, begun.elapsed().as_secs_f64());
-    println!("browse, index of words: filled from {from} permille on in {took:.0} s");
+    println!(
+        "browse, index of words: from {} to {} permille in {:.0} s",
+        before.permille,
+        indexed.permille,
+        begun.elapsed().as_secs_f64()
+    );
 }
 
 async fn lists(browser: &Browser, size: Size) {
@@ -655,7 +660,10 @@ async fn main() {
         make(&path, size);
     }
     let browser = Browser::open(&Location::File(path), 2).unwrap();
-    fill(&browser).await;
+    let wait = words_given
+        .next()
+        .map_or(3_600, |seconds| seconds.parse().unwrap());
+    fill(&browser, Duration::from_secs(wait)).await;
     lists(&browser, size).await;
     crawl(&browser, size).await;
     words(&browser, size).await;
