@@ -207,8 +207,9 @@ pub(crate) struct CrawlArguments {
     #[arg(long, conflicts_with = "until_idle")]
     pub again: bool,
 
-    /// How calls are divided among people who are visited again: adaptive, round-robin, or another of
-    /// those that simulate compares. ROBOT=NAME chooses for one robot; again for each.
+    /// How calls are divided among those who are visited again: adaptive, round-robin, or another of
+    /// those that simulate compares. ROBOT=NAME chooses for one robot; again for each. Robots that are
+    /// told no times go by changes, unless another than adaptive is chosen for all.
     #[arg(
         long = "policy",
         value_name = "[ROBOT=]NAME",
@@ -216,6 +217,11 @@ pub(crate) struct CrawlArguments {
         default_value = "adaptive"
     )]
     pub policies: Vec<String>,
+
+    /// What one of the things that a robot finds is worth, against a post, where robots share a limit:
+    /// relations=0.5. Posts, comments and descriptions are worth 1, entries of lists of people 0.1.
+    #[arg(long = "worth", value_name = "ROBOT=NUMBER", value_delimiter = ',')]
+    pub worths: Vec<String>,
 
     /// Of how many people a robot holds all in memory; of more it holds those who are next, and the
     /// others in FILE.index, which may be deleted at any time.
