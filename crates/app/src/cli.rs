@@ -223,8 +223,8 @@ pub(crate) struct CrawlArguments {
     #[arg(long = "worth", value_name = "ROBOT=NUMBER", value_delimiter = ',')]
     pub worths: Vec<String>,
 
-    /// Of how many people a robot holds all in memory; of more it holds those who are next, and the
-    /// others in FILE.index, which may be deleted at any time.
+    /// How many of those who are visited again are held in memory, by all robots together; of more it
+    /// holds those who are next, and the others in FILE.index, which may be deleted at any time.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub in_memory: u32,
 

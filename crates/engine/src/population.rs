@@ -376,10 +376,17 @@ impl Shop {
 impl Scheduler {
     /// Lanes whose policy ranks are ranked, at the prices of earlier runs.
     pub(crate) fn rank_lanes(&mut self, spill: Option<Spill>) {
-        if let Some(spill) = spill {
-            self.frontier.spill_into(spill);
-        }
         let shop = Arc::clone(&self.shop);
+        let ranked = shop.populations.values().filter(|it| it.is_ranked);
+        let lanes_max = ranked.count().max(1);
+        if let Some(spill) = spill {
+            // Robots share what memory holds.
+            let ranked_max = (spill.ranked_max / lanes_max).max(1);
+            self.frontier.spill_into(Spill {
+                ranked_max,
+                ..spill
+            });
+        }
         for filing in &shop.expansion.robots {
             let population = shop.populations.get(&filing.robot);
             if let Some(population) = population.filter(|it| it.is_ranked) {

@@ -103,7 +103,10 @@ fn fill(file: &Path, subjects: u64) {
     transaction.commit().unwrap();
     connection
         .execute_batch(
-            "CREATE INDEX frontier_by_due ON frontier(lane, due_us, subject, visited_us);",
+            // As a crawl leaves them: all ids are in their places.
+            "CREATE INDEX frontier_by_due ON frontier(lane, due_us, subject, visited_us);
+             INSERT INTO id_places SELECT hash, rowid FROM ids ORDER BY hash, rowid;
+             UPDATE rules SET value = (SELECT CAST(max(rowid) AS TEXT) FROM ids) WHERE name = 'id_places';",
         )
         .unwrap();
 }

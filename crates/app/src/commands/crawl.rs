@@ -82,7 +82,7 @@ pub(crate) struct Ready {
     pub crash: CrashHook,
     /// How robots decide whom to visit again.
     pub guides: BTreeMap<Name, Guide>,
-    /// Of how many people a robot holds all in memory.
+    /// How many subjects robots hold in memory together.
     pub in_memory: usize,
     /// Whether the server runs on this machine, and by its time.
     pub is_own_server: bool,
