@@ -8,7 +8,9 @@ use crate::freshness;
 use crate::scheduler::Scheduler;
 use crate::work::{Purpose, Work};
 use kittiwake_frontier::policy::Facts;
-use kittiwake_frontier::{Judge, Lease, Policy, RoundRobin, Shared, Spill, State, Visit, Wanted};
+use kittiwake_frontier::{
+    Judge, Lease, Policy, ReadBy, RoundRobin, Shared, Spill, State, Visit, Wanted,
+};
 use kittiwake_model::{
     Commit, Filed, FrontierRow, Group, Key, Learnt, Name, Object, RobotFiling, Standing, Table,
     Value, WorldTime,
@@ -423,12 +425,24 @@ impl Scheduler {
         wanted: Wanted,
     ) -> Result<(), EngineError> {
         let shop = Arc::clone(&self.shop);
-        let question = DueQuestion {
-            after: wanted.after,
-            limit: wanted.limit,
-            ..self.due_question(&filing.lane)
+        let rows = match wanted.by {
+            ReadBy::Due => {
+                let question = DueQuestion {
+                    after: wanted.after,
+                    limit: wanted.limit,
+                    ..self.due_question(&filing.lane)
+                };
+                shop.store.remembered(question).await?
+            }
+            ReadBy::Subject => {
+                let after = wanted.after.map(|(_, subject)| subject);
+                let lane = filing.lane.clone();
+                let store = &shop.store;
+                store
+                    .remembered_by_subject(lane, after, wanted.limit)
+                    .await?
+            }
         };
-        let rows = shop.store.remembered(question).await?;
         let now = shop.clock.world();
         let population = shop.population(&filing.robot)?;
         let cards = self.cards_of(&rows).await?;

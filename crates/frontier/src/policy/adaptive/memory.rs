@@ -17,7 +17,7 @@ pub(super) fn bursts_left(days: f64) -> [f64; BURSTS] {
 
 /// Posts whose hours are counted at the most: whoever writes at other hours than before is known by them
 /// after as many. With twice or half as many the mean delay is the same, to a hundredth.
-const HOURS_POSTS_MAX: u32 = 100;
+const HOURS_POSTS_MAX: u32 = 250;
 
 /// How much of the spread of posts the newest one decides.
 const SPREAD_NEWEST: f64 = 1.0 / 16.0;
