@@ -15,10 +15,6 @@ pub(super) fn bursts_left(days: f64) -> [f64; BURSTS] {
     [of_day, power_4, power_8 * power_8 * power_8]
 }
 
-/// Posts whose hours are counted at the most: whoever writes at other hours than before is known by them
-/// after as many. With twice or half as many the mean delay is the same, to a hundredth.
-const HOURS_POSTS_MAX: u32 = 250;
-
 /// How much of the spread of posts the newest one decides.
 const SPREAD_NEWEST: f64 = 1.0 / 16.0;
 /// Steps of the byte that keeps the logarithm of the spread.
@@ -132,19 +128,16 @@ impl Memory {
         }
     }
 
-    /// Takes in the hours of posts. Counts are halved when there are many, so that old habits fade.
+    /// Takes in the hours of posts. Counts are halved before they overflow, so that old habits fade.
     pub(super) fn count_hours(&mut self, posts: &[WorldTime]) {
-        let mut total: u32 = self.hours.iter().map(|count| u32::from(*count)).sum();
         for post in posts {
             let hour = Shared::hour(*post);
-            if total >= HOURS_POSTS_MAX {
+            if self.hours[hour] == u8::MAX {
                 for count in &mut self.hours {
                     *count /= 2;
                 }
-                total = self.hours.iter().map(|count| u32::from(*count)).sum();
             }
             self.hours[hour] += 1;
-            total += 1;
         }
     }
 
