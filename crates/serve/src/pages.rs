@@ -1,0 +1,3 @@
+mod chart;
+mod force;
+mod words;
