@@ -126,7 +126,13 @@
     const told = () => { root.classList.remove("lost"); refresh(); };
     for (const kind of ["message", "standing"]) live.addEventListener(kind, told);
     live.addEventListener("error", () => root.classList.add("lost"));
-    setInterval(() => { if (isWanted) refresh(); }, 250);
+    // What waits for somebody else is looked at now and then, too.
+    let waited = 0;
+    setInterval(() => {
+      const every = Number(document.querySelector("[data-refresh-ms]")?.dataset.refreshMs || 0);
+      waited += 250;
+      if (isWanted || (every && waited >= every)) { waited = 0; refresh(); }
+    }, 250);
     document.addEventListener("visibilitychange", refresh);
   }
 

@@ -26,7 +26,7 @@ pub(crate) struct Series {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Columns {
     /// Unlike that of every other on the page.
-    pub(crate) id: &'static str,
+    pub(crate) id: String,
     pub(crate) title: String,
     /// What the columns count: `calls`.
     pub(crate) unit: &'static str,
@@ -281,7 +281,7 @@ mod tests {
 
     fn chart(values: Vec<f64>) -> Columns {
         Columns {
-            id: "calls",
+            id: "calls".into(),
             title: "Calls".into(),
             unit: "calls a minute",
             places: (0..values.len()).map(|it| format!("10:{it:02}")).collect(),
