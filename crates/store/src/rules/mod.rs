@@ -14,6 +14,7 @@ pub(crate) mod export;
 mod extent;
 pub(crate) mod familiar;
 mod filing;
+mod found;
 mod identity;
 mod import;
 pub(crate) mod join;
