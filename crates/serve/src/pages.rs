@@ -6,6 +6,7 @@
 mod assets;
 mod budgets;
 mod chart;
+mod classes;
 mod force;
 mod frame;
 mod freshness;
@@ -18,6 +19,8 @@ mod robots;
 mod search;
 mod session;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod words;
 
 use crate::{Problem, Shared};
@@ -45,10 +48,19 @@ pub fn routes() -> Router<Arc<Shared>> {
         .route("/log", get(log::get))
         .route("/log/{id}", get(log::call))
         .route("/settings", get(settings::get))
-        .route("/settings/definitions/{name}", get(settings::definition).post(settings::change))
+        .route(
+            "/settings/definitions/{name}",
+            get(settings::definition).post(settings::change),
+        )
         .route("/settings/forget", post(settings::forget))
-        .route("/settings/login", get(settings::choose).post(settings::begin))
-        .route("/settings/login/{id}", get(settings::login).post(settings::finish))
+        .route(
+            "/settings/login",
+            get(settings::choose).post(settings::begin),
+        )
+        .route(
+            "/settings/login/{id}",
+            get(settings::login).post(settings::finish),
+        )
         .route("/login", get(session::form).post(session::enter))
         .route("/logout", post(session::leave))
         .route("/assets/{name}", get(assets::get))

@@ -69,10 +69,7 @@ pub(super) async fn get(Path(name): Path<String>, headers: HeaderMap) -> Respons
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(asset.kind));
     // Asked for every time, and sent only if it has changed.
-    headers.insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static("no-cache"),
-    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     if let Ok(tag) = HeaderValue::from_str(&asset.tag) {
         headers.insert(header::ETAG, tag);
     }
@@ -101,7 +98,11 @@ mod tests {
     fn nothing_is_loaded_from_elsewhere() {
         for asset in ASSETS.iter() {
             let body = asset.body.replace("http://www.w3.org/2000/svg", "");
-            assert!(!body.contains("http:") && !body.contains("https:"), "{}", asset.name);
+            assert!(
+                !body.contains("http:") && !body.contains("https:"),
+                "{}",
+                asset.name
+            );
         }
     }
 }

@@ -12,6 +12,10 @@ use maud::{Markup, html};
 const NEARLY: f64 = 0.9;
 
 pub(super) async fn get(frame: Frame) -> Response {
+    frame.answer(Ok(sheet(&frame)))
+}
+
+pub(super) fn sheet(frame: &Frame) -> Sheet {
     let standing = &frame.standing;
     let body = html! {
         div.head {
@@ -20,12 +24,12 @@ pub(super) async fn get(frame: Frame) -> Response {
         }
         div #budgets data-live { (all(standing)) }
     };
-    frame.answer(Ok(Sheet {
+    Sheet {
         here: Here::Budgets,
         title: "Budgets".into(),
         refresh: Refresh::Page,
         body,
-    }))
+    }
 }
 
 fn all(standing: &Standing) -> Markup {
@@ -110,12 +114,16 @@ fn gauge(budget: &BudgetStanding) -> Markup {
 }
 
 fn resets(budget: &BudgetStanding, standing: &Standing) -> Markup {
-    let left = budget.resets_us.map(|at| at.saturating_sub(standing.limit_us));
+    let left = budget
+        .resets_us
+        .map(|at| at.saturating_sub(standing.limit_us));
     left.map_or_else(words::dash, words::countdown)
 }
 
 fn shut(budget: &BudgetStanding, standing: &Standing) -> Markup {
-    let left = budget.shut_until_us.map(|at| at.saturating_sub(standing.limit_us));
+    let left = budget
+        .shut_until_us
+        .map(|at| at.saturating_sub(standing.limit_us));
     html! {
         @if let Some(left) = left.filter(|left| *left > 0) {
             " " span.pill.bad { "shut by the server for " (words::countdown(left)) }

@@ -19,8 +19,13 @@ const VALUE_MAX: f64 = 1e18;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Series {
     pub(crate) name: String,
+    /// The number of its colour.
+    pub(crate) colour: usize,
     pub(crate) values: Vec<f64>,
 }
+
+/// Places that are all labelled, each under its own column.
+const LABELLED_EACH: usize = 8;
 
 /// What a chart of columns shows.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,14 +54,14 @@ pub(crate) fn columns(chart: &Columns) -> Markup {
     let mut bars = Vec::new();
     for (place, name) in chart.places.iter().enumerate() {
         let mut base = 0.0;
-        for (number, series) in chart.series.iter().enumerate() {
+        for series in &chart.series {
             let value = value(series, place);
             if value <= 0.0 {
                 continue;
             }
             let height = value / top * HEIGHT;
             bars.push(html! {
-                rect.{ "s" (colour(number)) } x=(shape(place as f64 * step + gap / 2.0))
+                rect.{ "s" (colour(series)) } x=(shape(place as f64 * step + gap / 2.0))
                     y=(shape(HEIGHT - base - height)) width=(shape(step - gap)) height=(shape(height)) {
                     title { (name) ", " (series.name) ": " (brief(value)) }
                 }
@@ -65,7 +70,9 @@ pub(crate) fn columns(chart: &Columns) -> Markup {
         }
     }
     let describe = describe(chart, &sums);
-    figure(chart, top, &describe, &html! { @for bar in &bars { (bar) } })
+    let drawn = html! { @for bar in &bars { (bar) } };
+    let is_each = count <= LABELLED_EACH;
+    figure(chart, top, is_each, &describe, &drawn)
 }
 
 /// Lines over the same places.
@@ -90,25 +97,28 @@ pub(crate) fn lines(chart: &Columns) -> Markup {
         text
     };
     let drawn = html! {
-        @for (number, series) in chart.series.iter().enumerate() {
-            polyline.line.{ "s" (colour(number)) } points=(path(series)) vector-effect="non-scaling-stroke" {
+        @for series in &chart.series {
+            polyline.line.{ "s" (colour(series)) } points=(path(series)) vector-effect="non-scaling-stroke" {
                 title { (series.name) }
             }
         }
     };
-    figure(chart, top, &describe(chart, &maxima), &drawn)
+    figure(chart, top, false, &describe(chart, &maxima), &drawn)
 }
 
 /// What a chart shows, in a sentence.
 fn describe(chart: &Columns, heights: &[f64]) -> String {
-    let highest = heights
-        .iter()
-        .copied()
-        .enumerate()
-        .fold(None, |best: Option<(usize, f64)>, (place, height)| {
+    let highest = heights.iter().copied().enumerate().fold(
+        None,
+        |best: Option<(usize, f64)>, (place, height)| {
             let is_higher = best.is_none_or(|(_, most)| height > most);
-            if is_higher { Some((place, height)) } else { best }
-        });
+            if is_higher {
+                Some((place, height))
+            } else {
+                best
+            }
+        },
+    );
     let place = highest.and_then(|(place, height)| Some((chart.places.get(place)?, height)));
     match place {
         Some((place, height)) if height > 0.0 => format!(
@@ -122,7 +132,7 @@ fn describe(chart: &Columns, heights: &[f64]) -> String {
     }
 }
 
-fn figure(chart: &Columns, top: f64, describe: &str, drawn: &Markup) -> Markup {
+fn figure(chart: &Columns, top: f64, is_each: bool, describe: &str, drawn: &Markup) -> Markup {
     let title_id = format!("{}-title", chart.id);
     let text_id = format!("{}-text", chart.id);
     html! {
@@ -141,8 +151,8 @@ fn figure(chart: &Columns, top: f64, describe: &str, drawn: &Markup) -> Markup {
                     line.base x1="0" x2=(WIDTH) y1=(HEIGHT) y2=(HEIGHT) vector-effect="non-scaling-stroke" {}
                     (drawn)
                 }
-                div.axis-x aria-hidden="true" {
-                    @for place in labels(&chart.places) { span { (place) } }
+                div.axis-x.each[is_each] aria-hidden="true" {
+                    @for place in labels(&chart.places, if is_each { LABELLED_EACH } else { 5 }) { span { (place) } }
                 }
             }
             @if chart.series.len() > 1 { (legend(&chart.series)) }
@@ -154,8 +164,8 @@ fn figure(chart: &Columns, top: f64, describe: &str, drawn: &Markup) -> Markup {
 fn legend(series: &[Series]) -> Markup {
     html! {
         ul.legend {
-            @for (number, series) in series.iter().enumerate() {
-                li { span.key.{ "s" (colour(number)) } aria-hidden="true" {} (series.name) }
+            @for series in series {
+                li { span.key.{ "s" (colour(series)) } aria-hidden="true" {} (series.name) }
             }
         }
     }
@@ -188,10 +198,10 @@ fn numbers(chart: &Columns) -> Markup {
     }
 }
 
-/// At most five of the places, evenly spread, the first and the last among them.
-fn labels(places: &[String]) -> Vec<Cow<'_, str>> {
+/// All places if they are few; else five, evenly spread, the first and the last among them.
+fn labels(places: &[String], few: usize) -> Vec<Cow<'_, str>> {
     let count = places.len();
-    if count <= 5 {
+    if count <= few {
         return places.iter().map(Cow::from).collect();
     }
     let pick = |part: usize| Cow::from(&places[part * (count - 1) / 4]);
@@ -217,26 +227,6 @@ pub(crate) fn meter(parts: &[(&str, f64)], whole: f64, called: &str) -> Markup {
     }
 }
 
-/// A line without axes, for a table's cell.
-pub(crate) fn spark(values: &[f64], called: &str) -> Markup {
-    let most = values.iter().copied().fold(0.0, f64::max).max(1e-9);
-    let last = values.len().saturating_sub(1).max(1) as f64;
-    let points: Vec<String> = values
-        .iter()
-        .enumerate()
-        .map(|(place, value)| {
-            let x = place as f64 / last * WIDTH;
-            let y = HEIGHT - value.max(0.0) / most * (HEIGHT - 4.0) - 2.0;
-            format!("{} {}", shape(x), shape(y))
-        })
-        .collect();
-    html! {
-        svg.spark viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) preserveAspectRatio="none" role="img" aria-label=(called) {
-            polyline.line.s0 points=(points.join(" ")) vector-effect="non-scaling-stroke" {}
-        }
-    }
-}
-
 fn share(part: f64, whole: f64) -> f64 {
     if part.is_finite() && whole.is_finite() && whole > 0.0 {
         (part / whole).clamp(0.0, 1.0)
@@ -245,8 +235,8 @@ fn share(part: f64, whole: f64) -> f64 {
     }
 }
 
-fn colour(number: usize) -> usize {
-    number.min(COLOURS - 1)
+fn colour(series: &Series) -> usize {
+    series.colour.min(COLOURS - 1)
 }
 
 fn value(series: &Series, place: usize) -> f64 {
@@ -271,7 +261,9 @@ fn nice_top(most: f64) -> f64 {
     }
     let power = 10_f64.powf(most.log10().floor());
     let steps = [1.0, 2.0, 4.0, 5.0, 10.0];
-    let step = steps.into_iter().find(|step| step * power >= most * (1.0 - 1e-9));
+    let step = steps
+        .into_iter()
+        .find(|step| step * power >= most * (1.0 - 1e-9));
     step.unwrap_or(10.0) * power
 }
 
@@ -288,6 +280,7 @@ mod tests {
             axis: "minute",
             series: vec![Series {
                 name: "statuses".into(),
+                colour: 0,
                 values,
             }],
         }
@@ -302,7 +295,10 @@ mod tests {
     #[test]
     fn a_chart_says_in_words_what_it_shows() {
         let drawn = columns(&chart(vec![1.0, 7.0, 3.0])).into_string();
-        assert!(drawn.contains("3 places; the highest is 7 calls a minute at 10:01."), "{drawn}");
+        assert!(
+            drawn.contains("3 places; the highest is 7 calls a minute at 10:01."),
+            "{drawn}"
+        );
         assert!(drawn.contains("<details"), "{drawn}");
         let empty = columns(&chart(Vec::new())).into_string();
         assert!(empty.contains("There is nothing to show yet."));
@@ -311,13 +307,19 @@ mod tests {
     #[test]
     fn values_that_are_no_numbers_draw_nothing_outside() {
         for values in [vec![f64::NAN, f64::INFINITY, -5.0], vec![f64::MAX; 3]] {
-            for drawn in [columns(&chart(values.clone())), lines(&chart(values.clone()))] {
+            for drawn in [
+                columns(&chart(values.clone())),
+                lines(&chart(values.clone())),
+            ] {
                 let drawn = drawn.into_string();
                 assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
             }
         }
         let over = meter(&[("used", 80.0), ("others", 90.0)], 100.0, "").into_string();
-        assert!(over.contains("width=\"800\"") && over.contains("width=\"200\""), "{over}");
+        assert!(
+            over.contains("width=\"800\"") && over.contains("width=\"200\""),
+            "{over}"
+        );
     }
 
     #[test]
@@ -327,13 +329,16 @@ mod tests {
         hostile.places[0] = "\"><svg onload=alert(1)>".into();
         for drawn in [columns(&hostile), lines(&hostile)] {
             let drawn = drawn.into_string();
-            assert!(!drawn.contains("<script") && !drawn.contains("<svg onload"), "{drawn}");
+            assert!(
+                !drawn.contains("<script") && !drawn.contains("<svg onload"),
+                "{drawn}"
+            );
         }
     }
 
     #[test]
     fn many_places_are_labelled_by_five() {
         let places: Vec<String> = (0..24).map(|hour| hour.to_string()).collect();
-        assert_eq!(labels(&places), ["0", "5", "11", "17", "23"]);
+        assert_eq!(labels(&places, 8), ["0", "5", "11", "17", "23"]);
     }
 }

@@ -138,7 +138,10 @@ mod tests {
         edges.push((0, 10));
         let points = layout(20, &edges);
         let mean = |pairs: &[(usize, usize)]| {
-            let total: f64 = pairs.iter().map(|(a, b)| distance(points[*a], points[*b])).sum();
+            let total: f64 = pairs
+                .iter()
+                .map(|(a, b)| distance(points[*a], points[*b]))
+                .sum();
             total / pairs.len() as f64
         };
         let within = mean(&[(1, 2), (3, 4), (5, 6), (11, 12), (13, 14)]);

@@ -106,6 +106,21 @@ fn wants_json(headers: &HeaderMap) -> bool {
 }
 
 impl Frame {
+    /// A frame around a crawl that stands so, for an operator without a session.
+    #[cfg(test)]
+    pub(super) fn of(standing: Standing) -> Self {
+        Self {
+            caller: Caller {
+                role: Role::Operator,
+                has_session: false,
+            },
+            standing: Arc::new(standing),
+            theme: None,
+            address: "/".into(),
+            wants_json: false,
+        }
+    }
+
     pub(super) fn is_operator(&self) -> bool {
         self.caller.role == Role::Operator
     }
@@ -201,14 +216,17 @@ impl Frame {
 
     /// A page that stands alone, as for whoever is not logged in yet.
     pub(super) fn bare(&self, title: &str, body: &Markup) -> Html<String> {
-        self.document(title, &html! {
-            body.bare {
-                main #main {
-                    a.brand href="/" { (mark()) "Kittiwake" }
-                    (body)
+        self.document(
+            title,
+            &html! {
+                body.bare {
+                    main #main {
+                        a.brand href="/" { (mark()) "Kittiwake" }
+                        (body)
+                    }
                 }
-            }
-        })
+            },
+        )
     }
 
     /// How the crawl stands, and nothing else.
@@ -298,7 +316,13 @@ mod tests {
 
     #[test]
     fn nobody_is_sent_to_another_site() {
-        for path in ["//evil.example", "https://evil.example", "/\\evil.example", "", "/a\r\nb"] {
+        for path in [
+            "//evil.example",
+            "https://evil.example",
+            "/\\evil.example",
+            "",
+            "/a\r\nb",
+        ] {
             assert_eq!(own_path(path), "/", "{path}");
         }
         assert_eq!(own_path("/robots?a=1"), "/robots?a=1");

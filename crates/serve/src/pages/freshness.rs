@@ -1,6 +1,7 @@
 //! Freshness: how old what is kept is, for whom, and when people post.
 
 use super::chart::{self, Columns, Series};
+use super::classes::{class_colour, class_name};
 use super::frame::{Frame, Here, Refresh, Sheet};
 use super::lists::{empty, encoded};
 use super::words;
@@ -34,7 +35,12 @@ pub(super) async fn get(
     } else {
         charts(&frame, &shared, asked.lane.as_deref()).await
     };
-    let sheet = charts.map(|charts| Sheet {
+    let sheet = charts.map(|charts| sheet(&frame, &charts));
+    frame.answer(sheet)
+}
+
+pub(super) fn sheet(frame: &Frame, charts: &Markup) -> Sheet {
+    Sheet {
         here: Here::Freshness,
         title: "Freshness".into(),
         refresh: Refresh::From("/freshness?only=figures".into()),
@@ -46,8 +52,7 @@ pub(super) async fn get(
             div #figures data-live { (figures(&frame.standing)) }
             (charts)
         },
-    });
-    frame.answer(sheet)
+    }
 }
 
 fn figures(standing: &Standing) -> Markup {
@@ -176,7 +181,7 @@ fn lane_form(lanes: &[String], chosen: Option<&str>) -> Markup {
     }
 }
 
-fn age_chart(lane: &str, ages: &Ages) -> Markup {
+pub(super) fn age_chart(lane: &str, ages: &Ages) -> Markup {
     if ages.sample == ages.unvisited {
         return html! { h2 { "How long ago" } (empty("Nobody was visited yet.", "The chart begins with the first visits.")) };
     }
@@ -186,17 +191,23 @@ fn age_chart(lane: &str, ages: &Ages) -> Markup {
         .map(|edge| format!("≤ {}", round_span(*edge)))
         .collect();
     places.push("older".into());
-    let series = ages.classes.iter().map(|(class, counts)| Series {
-        name: if class.is_empty() { "no class yet".into() } else { class.clone() },
-        values: counts.iter().map(|count| *count as f64).collect(),
-    });
+    let mut series: Vec<Series> = ages
+        .classes
+        .iter()
+        .map(|(class, counts)| Series {
+            name: class_name(class).to_owned(),
+            colour: class_colour(class),
+            values: counts.iter().map(|count| *count as f64).collect(),
+        })
+        .collect();
+    series.sort_by_key(|it| it.colour);
     let chart = Columns {
         id: "ages".into(),
         title: "How long ago they were visited".into(),
         unit: "subjects",
         places,
         axis: "age",
-        series: series.collect(),
+        series,
     };
     html! {
         (chart::columns(&chart))
@@ -220,7 +231,7 @@ fn round_span(span_us: i64) -> String {
     }
 }
 
-fn day_chart(hours: &Hours) -> Markup {
+pub(super) fn day_chart(hours: &Hours) -> Markup {
     if hours.sample == 0 {
         return html! { h2 { "Posts by hour of the day" } (empty("No posts yet.", "The chart begins with the first posts.")) };
     }
@@ -232,6 +243,7 @@ fn day_chart(hours: &Hours) -> Markup {
         axis: "hour",
         series: vec![Series {
             name: "posts".into(),
+            colour: 0,
             values: hours.hours.iter().map(|count| *count as f64).collect(),
         }],
     };

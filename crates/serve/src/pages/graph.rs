@@ -1,5 +1,6 @@
 //! A picture of who follows whom, laid out here.
 
+use super::classes::{class_colour, class_name};
 use super::force::{self, Point};
 use super::frame::{Frame, Here, Refresh, Sheet};
 use super::lists::{address, called, empty, link};
@@ -23,10 +24,6 @@ const MARGIN: f64 = 40.0;
 /// Nodes with a name beside them: the most followed, and of those the ones that a phone shows.
 const NAMED: usize = 24;
 const NAMED_ON_PHONES: usize = 8;
-
-/// CUVIM's classes, in the order of their colours.
-const CLASSES: [&str; 4] = ["authority", "regular", "unstable", "inactive"];
-const NO_CLASS: usize = 7;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Asked {
@@ -149,10 +146,7 @@ fn radius(node: &GraphNode) -> u32 {
 }
 
 fn class_of(node: &GraphNode) -> usize {
-    let class = node.class.as_deref();
-    class
-        .and_then(|class| CLASSES.iter().position(|it| *it == class))
-        .unwrap_or(NO_CLASS)
+    class_colour(node.class.as_deref().unwrap_or_default())
 }
 
 fn followers_text(node: &GraphNode) -> String {
@@ -163,13 +157,18 @@ fn followers_text(node: &GraphNode) -> String {
 }
 
 fn legend(graph: &Graph) -> Markup {
-    let has = |class: usize| graph.nodes.iter().any(|node| class_of(node) == class);
+    let mut classes: Vec<&str> = graph
+        .nodes
+        .iter()
+        .map(|node| node.class.as_deref().unwrap_or_default())
+        .collect();
+    classes.sort_by_key(|class| (class_colour(class), *class));
+    classes.dedup();
     html! {
         ul.legend {
-            @for (number, class) in CLASSES.iter().enumerate() {
-                @if has(number) { li { span.key.{ "s" (number) } aria-hidden="true" {} (class) } }
+            @for class in classes {
+                li { span.key.{ "s" (class_colour(class)) } aria-hidden="true" {} (class_name(class)) }
             }
-            @if has(NO_CLASS) { li { span.key.{ "s" (NO_CLASS) } aria-hidden="true" {} "no class yet" } }
         }
     }
 }

@@ -31,7 +31,10 @@ pub(super) fn called(label: &Label) -> String {
 
 /// The name by which others address it, where that is another one.
 pub(super) fn handle(label: &Label) -> Option<String> {
-    let is_shown = label.display_name.as_ref().is_some_and(|it| !it.text.trim().is_empty());
+    let is_shown = label
+        .display_name
+        .as_ref()
+        .is_some_and(|it| !it.text.trim().is_empty());
     let handle = label.name.as_deref().filter(|_| is_shown)?;
     Some(format!("@{}", short_to(handle, NAME_CHARS)))
 }

@@ -39,10 +39,9 @@ impl Asked {
     fn question(&self) -> Result<CallsQuestion, Problem> {
         let outcome = match self.outcome.as_str() {
             "" => None,
-            name => Some(
-                name.parse::<OutcomeCode>()
-                    .map_err(|_| Problem::invalid("There is no such outcome. Choose one of the list."))?,
-            ),
+            name => Some(name.parse::<OutcomeCode>().map_err(|_| {
+                Problem::invalid("There is no such outcome. Choose one of the list.")
+            })?),
         };
         let subject = match self.subject.trim() {
             "" => None,
@@ -69,7 +68,11 @@ impl Asked {
 
     /// The first page with the same filters.
     fn address(&self) -> String {
-        let failed = if self.failed.is_some() { "&failed=1" } else { "" };
+        let failed = if self.failed.is_some() {
+            "&failed=1"
+        } else {
+            ""
+        };
         format!(
             "/log?query={}&outcome={}&subject={}{failed}",
             encoded(&self.query),
@@ -127,7 +130,9 @@ async fn sheet(frame: &Frame, shared: &Shared, asked: &Asked) -> Result<Sheet, P
 
 fn form(frame: &Frame, asked: &Asked) -> Markup {
     let robots = frame.standing.robots.iter();
-    let mut queries: Vec<&str> = robots.flat_map(|robot| robot.queries.iter().map(String::as_str)).collect();
+    let mut queries: Vec<&str> = robots
+        .flat_map(|robot| robot.queries.iter().map(String::as_str))
+        .collect();
     queries.sort_unstable();
     queries.dedup();
     html! {
@@ -211,7 +216,11 @@ fn outcome(call: &CallRow) -> Markup {
 }
 
 fn took(call: &CallRow) -> Markup {
-    let took_us = call.answered.micros().saturating_sub(call.sent.micros()).max(0);
+    let took_us = call
+        .answered
+        .micros()
+        .saturating_sub(call.sent.micros())
+        .max(0);
     html! { (words::decimal(took_us as f64 / 1000.0)) " ms" }
 }
 
@@ -230,6 +239,7 @@ fn activity_chart(activity: &Activity) -> Markup {
         if number < QUERIES {
             series.push(Series {
                 name: query.clone(),
+                colour: number,
                 values,
             });
         } else if let Some(rest) = series.get_mut(QUERIES) {
@@ -239,13 +249,16 @@ fn activity_chart(activity: &Activity) -> Markup {
         } else {
             series.push(Series {
                 name: "others".into(),
+                colour: QUERIES,
                 values,
             });
         }
     }
     let clock = |bucket: usize| {
         let us = activity.from.micros() + activity.bucket_us * bucket as i64;
-        words::iso(us).map_or_else(String::new, |iso| iso.get(11..19).unwrap_or(&iso).to_owned())
+        words::iso(us).map_or_else(String::new, |iso| {
+            iso.get(11..19).unwrap_or(&iso).to_owned()
+        })
     };
     chart::columns(&Columns {
         id: "activity".into(),
@@ -299,7 +312,8 @@ pub(super) async fn call(
 }
 
 async fn call_sheet(shared: &Shared, id: &str) -> Result<Sheet, Problem> {
-    let missing = || Problem::missing("The log has no such call. It may have been made for another file.");
+    let missing =
+        || Problem::missing("The log has no such call. It may have been made for another file.");
     let id: i64 = id.parse().map_err(|_| missing())?;
     let call = shared.browser.call(id).await?.ok_or_else(missing)?;
     Ok(Sheet {

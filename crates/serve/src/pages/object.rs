@@ -35,13 +35,12 @@ pub(super) async fn get(
     frame.answer(sheet)
 }
 
-async fn sheet(
-    frame: &Frame,
-    shared: &Shared,
-    key: &str,
-    asked: &Asked,
-) -> Result<Sheet, Problem> {
-    let missing = || Problem::missing("Nothing was collected under this key. Search for a name or an id instead.");
+async fn sheet(frame: &Frame, shared: &Shared, key: &str, asked: &Asked) -> Result<Sheet, Problem> {
+    let missing = || {
+        Problem::missing(
+            "Nothing was collected under this key. Search for a name or an id instead.",
+        )
+    };
     let key = Key(key.parse().map_err(|_| missing())?);
     let object = shared.browser.object(key).await?.ok_or_else(missing)?;
     let counts = shared.browser.counts(object.label.key, COUNTS).await?;
@@ -108,7 +107,9 @@ fn heading(object: &ObjectView) -> Markup {
 
 fn field<'a>(object: &'a ObjectView, name: &str) -> Option<&'a Value> {
     let mut fields = object.groups.iter().flat_map(|group| &group.fields);
-    fields.find(|field| &*field.name == name).map(|it| &it.value)
+    fields
+        .find(|field| &*field.name == name)
+        .map(|it| &it.value)
 }
 
 fn text<'a>(object: &'a ObjectView, name: &str) -> Option<&'a str> {

@@ -23,9 +23,13 @@ const NEXT_SHOWN: usize = 12;
 const BUDGETS_SHOWN: usize = 6;
 
 pub(super) async fn get(frame: Frame) -> Response {
+    frame.answer(Ok(sheet(&frame)))
+}
+
+pub(super) fn sheet(frame: &Frame) -> Sheet {
     let standing = &frame.standing;
     let body = html! {
-        div.head { h1 { "Overview" } span.push {} (robots::whole(&frame)) }
+        div.head { h1 { "Overview" } span.push {} (robots::whole(frame)) }
         div #overview data-live {
             (trouble(standing))
             (headline(standing))
@@ -33,7 +37,7 @@ pub(super) async fn get(frame: Frame) -> Response {
             section.part { (pace(standing)) }
             div.columns.uneven {
                 div {
-                    (robots::table(&frame))
+                    (robots::table(frame))
                     (next(standing))
                 }
                 div {
@@ -45,12 +49,12 @@ pub(super) async fn get(frame: Frame) -> Response {
             }
         }
     };
-    frame.answer(Ok(Sheet {
+    Sheet {
         here: Here::Overview,
         title: "Overview".into(),
         refresh: Refresh::Page,
         body,
-    }))
+    }
 }
 
 pub(super) fn trouble(standing: &Standing) -> Markup {
@@ -126,10 +130,12 @@ fn pace(standing: &Standing) -> Markup {
         series: vec![
             Series {
                 name: "calls".into(),
+                colour: 0,
                 values: values(|it| it.calls_per_second),
             },
             Series {
                 name: "new rows".into(),
+                colour: 1,
                 values: values(|it| it.rows_per_second),
             },
         ],

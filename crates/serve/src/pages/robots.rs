@@ -16,10 +16,15 @@ use std::sync::Arc;
 const MESSAGES: usize = 8;
 
 pub(super) async fn get(frame: Frame, State(shared): State<Arc<Shared>>) -> Response {
+    let messages = |robot: &str| shared.messages(Some(robot), MESSAGES);
+    frame.answer(Ok(sheet(&frame, messages)))
+}
+
+pub(super) fn sheet(frame: &Frame, messages: impl Fn(&str) -> Vec<Message>) -> Sheet {
     let standing = &frame.standing;
     let body = html! {
         div.head {
-            h1 { "Robots" } span.push {} (whole(&frame))
+            h1 { "Robots" } span.push {} (whole(frame))
             p { "Each robot collects one kind of thing. Pausing holds it until it is resumed, also after a restart; stopping switches it off until the next run." }
         }
         div #robots data-live {
@@ -29,17 +34,17 @@ pub(super) async fn get(frame: Frame, State(shared): State<Arc<Shared>>) -> Resp
             }
             div.robots {
                 @for robot in &standing.robots {
-                    (card(&frame, robot, &shared.messages(Some(&robot.name), MESSAGES)))
+                    (card(frame, robot, &messages(&robot.name)))
                 }
             }
         }
     };
-    frame.answer(Ok(Sheet {
+    Sheet {
         here: Here::Robots,
         title: "Robots".into(),
         refresh: Refresh::Page,
         body,
-    }))
+    }
 }
 
 fn card(frame: &Frame, robot: &RobotStanding, messages: &[Message]) -> Markup {
@@ -201,11 +206,7 @@ pub(super) async fn steer(
     frame.done(said, &steering.back)
 }
 
-async fn carry_out(
-    frame: &Frame,
-    shared: &Shared,
-    steering: &Steering,
-) -> Result<String, Problem> {
+async fn carry_out(frame: &Frame, shared: &Shared, steering: &Steering) -> Result<String, Problem> {
     frame.want_operator()?;
     if steering.command == "start" {
         return Ok(shared.desk.start().await?.detail);

@@ -35,7 +35,9 @@ const PLACES: [(&str, &str, SearchIn); 3] = [
 
 fn place(name: &str) -> (&'static str, SearchIn) {
     let found = PLACES.iter().find(|(place, _, _)| *place == name);
-    found.map_or(("all", SearchIn::All), |(place, _, within)| (place, *within))
+    found.map_or(("all", SearchIn::All), |(place, _, within)| {
+        (place, *within)
+    })
 }
 
 pub(super) async fn get(

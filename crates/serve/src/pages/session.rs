@@ -37,7 +37,9 @@ pub(super) struct Wanted {
 }
 
 pub(super) async fn form(frame: Frame, Query(wanted): Query<Wanted>) -> Response {
-    frame.bare("Log in", &page(None, &wanted.next)).into_response()
+    frame
+        .bare("Log in", &page(None, &wanted.next))
+        .into_response()
 }
 
 fn page(refused: Option<&Problem>, next: &str) -> Markup {
@@ -82,7 +84,11 @@ pub(super) async fn enter(
     let role = Role::from_name(&entering.role).unwrap_or(Role::Viewer);
     let password = Secret::new(entering.password);
     match shared.log_in(from, role, password).await {
-        Ok(cookie) => ([(header::SET_COOKIE, cookie.0)], Redirect::to(own_path(&entering.next))).into_response(),
+        Ok(cookie) => (
+            [(header::SET_COOKIE, cookie.0)],
+            Redirect::to(own_path(&entering.next)),
+        )
+            .into_response(),
         Err(problem) => {
             let page = frame.bare("Log in", &page(Some(&problem), &entering.next));
             (problem.status(), page).into_response()

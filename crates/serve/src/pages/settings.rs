@@ -7,7 +7,9 @@ pub(super) use login::{begin, choose, finish, login};
 use super::frame::{Frame, Here, Refresh, Sheet};
 use super::lists::{empty, encoded};
 use super::words;
-use crate::desk::{CheckedDefinition, CredentialName, CredentialView, DefinitionText, DefinitionView};
+use crate::desk::{
+    CheckedDefinition, CredentialName, CredentialView, DefinitionText, DefinitionView,
+};
 use crate::standing::RunStanding;
 use crate::{Problem, Shared};
 use axum::extract::{Form, Path, State};
@@ -201,7 +203,9 @@ pub(super) async fn forget(
     let said = match frame.want_operator() {
         Ok(()) => {
             let removed = shared.desk.remove_credential(which).await;
-            removed.map(|()| "Removed.".to_owned()).map_err(Problem::from)
+            removed
+                .map(|()| "Removed.".to_owned())
+                .map_err(Problem::from)
         }
         Err(problem) => Err(problem),
     };
@@ -285,7 +289,10 @@ async fn changed(
     let text = changing.text.replace("\r\n", "\n");
     let checked = shared.desk.check_definition(text.clone()).await?;
     let said = if changing.action == "apply" && checked.is_sound {
-        let applied = shared.desk.apply_definition(name.to_owned(), text.clone()).await;
+        let applied = shared
+            .desk
+            .apply_definition(name.to_owned(), text.clone())
+            .await;
         match applied {
             Ok(applied) => html! { p.said.good role="status" { (applied.detail) } },
             Err(error) => html! { p.said.bad role="alert" { (error.message) } },
@@ -294,7 +301,10 @@ async fn changed(
         check_said(&checked)
     };
     let title = format!("Definition of {name}");
-    Ok(page(title, definition_page(frame, &definition, &text, &said)))
+    Ok(page(
+        title,
+        definition_page(frame, &definition, &text, &said),
+    ))
 }
 
 fn check_said(checked: &CheckedDefinition) -> Markup {

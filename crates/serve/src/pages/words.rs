@@ -243,10 +243,16 @@ mod tests {
             "/relative",
             "at://did:plc:x/app.bsky.feed.post/1",
         ] {
-            assert!(!outside(address).into_string().contains("href"), "{address}");
+            assert!(
+                !outside(address).into_string().contains("href"),
+                "{address}"
+            );
         }
         let link = outside("https://example.org/\"onclick=alert(1) x=\"").into_string();
-        assert!(link.contains("rel=\"noopener noreferrer nofollow\""), "{link}");
+        assert!(
+            link.contains("rel=\"noopener noreferrer nofollow\""),
+            "{link}"
+        );
         assert!(!link.contains("\"onclick"), "{link}");
     }
 

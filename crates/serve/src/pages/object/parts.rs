@@ -53,9 +53,12 @@ impl Part {
                 Self::Changes,
                 Self::Provenance,
             ],
-            Some(Table::Tags | Table::Objects) | None => {
-                &[Self::LinksTo, Self::LinksFrom, Self::Changes, Self::Provenance]
-            }
+            Some(Table::Tags | Table::Objects) | None => &[
+                Self::LinksTo,
+                Self::LinksFrom,
+                Self::Changes,
+                Self::Provenance,
+            ],
         }
     }
 
@@ -63,7 +66,9 @@ impl Part {
     pub(super) fn named(name: &str, offered: &[Self]) -> Self {
         let mut parts = offered.iter().copied();
         let found = parts.find(|part| part.name() == name);
-        found.or(offered.first().copied()).unwrap_or(Self::Provenance)
+        found
+            .or(offered.first().copied())
+            .unwrap_or(Self::Provenance)
     }
 
     pub(super) const fn name(self) -> &'static str {
@@ -303,7 +308,9 @@ pub(super) fn counts(rows: &[CountsRow]) -> Markup {
 
 /// `followers_count` as people write it.
 fn spaced(name: &str) -> String {
-    name.strip_suffix("_count").unwrap_or(name).replace('_', " ")
+    name.strip_suffix("_count")
+        .unwrap_or(name)
+        .replace('_', " ")
 }
 
 fn count_chart(name: &str, rows: &[CountsRow]) -> Markup {
@@ -319,10 +326,13 @@ fn count_chart(name: &str, rows: &[CountsRow]) -> Markup {
         return html! {};
     };
     let step_us = (last_us.saturating_sub(*first_us) / (POINTS as i64 - 1)).max(1);
-    let times: Vec<i64> = (0..POINTS as i64).map(|point| first_us + point * step_us).collect();
+    let times: Vec<i64> = (0..POINTS as i64)
+        .map(|point| first_us + point * step_us)
+        .collect();
     let at = |us: i64| {
         let before = seen.partition_point(|(at_us, _)| *at_us <= us);
-        seen.get(before.saturating_sub(1)).map_or(f64::NAN, |(_, count)| *count)
+        seen.get(before.saturating_sub(1))
+            .map_or(f64::NAN, |(_, count)| *count)
     };
     chart::lines(&Columns {
         id: format!("count-{}", name.replace('_', "-")),
@@ -332,6 +342,7 @@ fn count_chart(name: &str, rows: &[CountsRow]) -> Markup {
         axis: "when",
         series: vec![Series {
             name: spaced(name),
+            colour: 0,
             values: times.iter().map(|us| at(*us)).collect(),
         }],
     })
@@ -339,5 +350,6 @@ fn count_chart(name: &str, rows: &[CountsRow]) -> Markup {
 
 fn day_and_time(us: i64) -> String {
     let iso = words::iso(us).unwrap_or_default();
-    iso.get(..16).map_or_else(|| us.to_string(), |text| text.replace('T', " "))
+    iso.get(..16)
+        .map_or_else(|| us.to_string(), |text| text.replace('T', " "))
 }

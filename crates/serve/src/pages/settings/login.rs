@@ -201,7 +201,10 @@ pub(in super::super) async fn finish(
 ) -> Response {
     let finished = match frame.want_operator() {
         Ok(()) => {
-            let finished = shared.desk.finish_login(id, Secret::new(given.answer)).await;
+            let finished = shared
+                .desk
+                .finish_login(id, Secret::new(given.answer))
+                .await;
             finished.map_err(Problem::from)
         }
         Err(problem) => Err(problem),
