@@ -13,6 +13,7 @@ pub mod detail;
 mod error;
 pub mod export;
 mod hash;
+mod index;
 pub mod ledger;
 mod location;
 pub mod merge;
@@ -24,6 +25,7 @@ mod record;
 mod rules;
 pub mod sqlite;
 pub mod suite;
+mod words;
 
 pub use browse::Browser;
 pub use detail::{Detail, Methods};

@@ -184,13 +184,13 @@ pub struct AgesQuestion {
     /// One of [`super::Browser::lanes`].
     pub lane: String,
     pub now: WorldTime,
-    /// Subjects that are looked at, at most 20 000.
+    /// Subjects that are looked at, at most 4 000.
     pub sample_max: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Ages {
-    /// How many subjects were looked at: those who are due first, and those who are due last.
+    /// How many subjects were looked at: all, or some from everywhere.
     pub sample: u64,
     /// Whether that was everybody.
     pub is_whole: bool,

@@ -6,6 +6,7 @@
 
 mod apply;
 mod brings;
+pub(crate) mod browse;
 mod conversations;
 mod depth;
 pub(crate) mod detail;

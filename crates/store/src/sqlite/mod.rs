@@ -14,6 +14,7 @@ mod places;
 #[cfg(test)]
 mod plans;
 mod schema;
+pub(crate) mod search;
 mod statements;
 mod views;
 #[cfg(test)]
