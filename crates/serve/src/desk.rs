@@ -2,7 +2,7 @@
 
 use crate::Role;
 use kittiwake_engine::Snapshot;
-use kittiwake_model::Secret;
+use kittiwake_model::{LimitTime, Secret, WorldTime};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -50,6 +50,9 @@ impl DeskError {
 pub trait Desk: std::fmt::Debug + Send + Sync {
     /// Counters of the crawl that this very process runs, if it runs one.
     fn progress(&self) -> Option<Snapshot>;
+
+    /// The present of that crawl's world, and by the clock that its limits go by.
+    fn clocks(&self) -> Option<(WorldTime, LimitTime)>;
 
     /// Begins the crawl again that this process was started for.
     fn start(&self) -> DeskFuture<'_, Started>;

@@ -1,5 +1,7 @@
 //! How the crawl stands: one picture, made now and then, that everybody is shown.
 
+pub(crate) mod look;
+
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;

@@ -58,7 +58,10 @@ impl Attempts {
                 self.by_address.remove(&address);
             }
         }
-        let own = self.by_address.entry(from).or_insert(Bucket::full(OWN_MAX, now));
+        let own = self
+            .by_address
+            .entry(from)
+            .or_insert(Bucket::full(OWN_MAX, now));
         own.fill(OWN_MAX, OWN_BACK_US, now);
         if own.left < 1.0 {
             return Err(own.wait(OWN_BACK_US));
@@ -103,7 +106,10 @@ mod tests {
         for _ in 0..OWN_MAX as u32 {
             assert!(attempts.admit(address(1), now).is_ok());
         }
-        assert_eq!(attempts.admit(address(1), now), Err(Duration::from_secs(60)));
+        assert_eq!(
+            attempts.admit(address(1), now),
+            Err(Duration::from_secs(60))
+        );
         assert!(attempts.admit(address(2), now).is_ok());
         assert!(attempts.admit(address(1), RealTime(60_000_000)).is_ok());
         attempts.succeeded(address(1));

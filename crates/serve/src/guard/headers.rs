@@ -8,23 +8,17 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; \
                       report-uri /api/reports";
 
-const FIXED: &[(HeaderName, &str)] = &[
-    (header::CONTENT_SECURITY_POLICY, POLICY),
-    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (header::X_FRAME_OPTIONS, "DENY"),
+const FIXED: &[(&str, &str)] = &[
+    ("content-security-policy", POLICY),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
     // Nobody else is told anything. With `no-referrer`, browsers would send our own forms without saying
     // that they are ours (`Origin: null`).
-    (header::REFERRER_POLICY, "same-origin"),
+    ("referrer-policy", "same-origin"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
     (
-        HeaderName::from_static("cross-origin-opener-policy"),
-        "same-origin",
-    ),
-    (
-        HeaderName::from_static("cross-origin-resource-policy"),
-        "same-origin",
-    ),
-    (
-        HeaderName::from_static("permissions-policy"),
+        "permissions-policy",
         "camera=(), geolocation=(), microphone=()",
     ),
 ];
@@ -33,7 +27,10 @@ const STRICT_TRANSPORT: &str = "max-age=31536000";
 
 pub(super) fn add(headers: &mut HeaderMap, settings: &Settings) {
     for (name, value) in FIXED {
-        headers.insert(name, HeaderValue::from_static(value));
+        headers.insert(
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        );
     }
     if settings.is_encrypted() {
         let value = HeaderValue::from_static(STRICT_TRANSPORT);

@@ -35,9 +35,16 @@ const OPEN_PATHS: &[&str] = &["/healthz", "/login", "/api/login", "/api/reports"
 /// The folder of style sheets and scripts.
 const ASSETS: &str = "/assets/";
 /// What somebody may do who may change nothing.
-const OWN_AFFAIRS: &[&str] = &["/login", "/logout", "/api/login", "/api/logout", "/api/reports"];
+const OWN_AFFAIRS: &[&str] = &[
+    "/login",
+    "/logout",
+    "/api/login",
+    "/api/logout",
+    "/api/reports",
+];
 /// The same for everything that may be wrong with a log-in.
-const NOT_LET_IN: &str = "the role and the password do not fit; set one with: kittiwake auth password";
+const NOT_LET_IN: &str =
+    "the role and the password do not fit; set one with: kittiwake auth password";
 
 /// What the guard remembers.
 #[derive(Debug)]
@@ -150,12 +157,16 @@ async fn let_in(shared: &Shared, request: Request) -> Result<Request, Box<Respon
         };
         origin::check_origin(&shared.settings, headers, asked).map_err(refused)?;
     }
-    let caller = caller(shared, &parts.extensions, headers).await.map_err(refused)?;
+    let caller = caller(shared, &parts.extensions, headers)
+        .await
+        .map_err(refused)?;
     let is_open = OPEN_PATHS.contains(&path) || path.starts_with(ASSETS);
     match caller {
         None if is_open => {}
         None => return Err(Box::new(log_in_first(is_api, headers, &parts.uri))),
-        Some(caller) if caller.role < Role::Operator && !is_safe && !OWN_AFFAIRS.contains(&path) => {
+        Some(caller)
+            if caller.role < Role::Operator && !is_safe && !OWN_AFFAIRS.contains(&path) =>
+        {
             return Err(refused(Problem::new(
                 StatusCode::FORBIDDEN,
                 "a viewer changes nothing; log in as operator",
@@ -250,17 +261,26 @@ pub(crate) async fn check(
     if let Err(wait) = gate.attempts().admit(from, now) {
         return Err(Problem::new(
             StatusCode::TOO_MANY_REQUESTS,
-            format!("too many log-ins have failed; try again in {} s", wait.as_secs().max(1)),
+            format!(
+                "too many log-ins have failed; try again in {} s",
+                wait.as_secs().max(1)
+            ),
         ));
     }
     let named = Role::from_name(role);
     let is_long = password.expose_secret().len() > PASSWORD_BYTES_MAX;
-    let tried = if is_long { Secret::new("") } else { password.clone() };
+    let tried = if is_long {
+        Secret::new("")
+    } else {
+        password.clone()
+    };
     let Ok(_turn) = gate.checks.acquire().await else {
         return Err(not_let_in());
     };
     // Whoever names no role waits as long as whoever names one.
-    let checked = shared.desk.check_password(named.unwrap_or(Role::Viewer), tried);
+    let checked = shared
+        .desk
+        .check_password(named.unwrap_or(Role::Viewer), tried);
     let fits = checked.await.map_err(Problem::from)?;
     match named {
         Some(role) if fits && !is_long => {
@@ -303,8 +323,14 @@ fn log_in_first(is_api: bool, headers: &HeaderMap, uri: &axum::http::Uri) -> Res
     .into_response();
     // A browser that is told of Basic asks for a password by itself, and keeps it.
     let is_browser = headers.contains_key("sec-fetch-mode");
-    let scheme = if is_browser { "Session" } else { "Basic realm=\"kittiwake\"" };
+    let scheme = if is_browser {
+        "Session"
+    } else {
+        "Basic realm=\"kittiwake\""
+    };
     let scheme = HeaderValue::from_static(scheme);
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+    response
+        .headers_mut()
+        .insert(header::WWW_AUTHENTICATE, scheme);
     response
 }

@@ -147,13 +147,27 @@ mod tests {
     #[test]
     fn only_names_that_nobody_else_can_point_at_us_are_ours() {
         let loopback = settings("127.0.0.1:7171", None);
-        for host in ["127.0.0.1:7171", "localhost:7171", "LOCALHOST:7171", "[::1]:7171"] {
+        for host in [
+            "127.0.0.1:7171",
+            "localhost:7171",
+            "LOCALHOST:7171",
+            "[::1]:7171",
+        ] {
             assert!(is_ours(&loopback, "http", host), "{host}");
         }
         for host in [
-            "", "evil.example:7171", "localhost", "localhost:80", "localhost:7171@evil.example",
-            "127.0.0.1:7171.evil.example", "localhost.evil.example:7171", "10.0.0.1:7171", "localhost:7171/",
-            "localhost:99999", "[::1", "a b",
+            "",
+            "evil.example:7171",
+            "localhost",
+            "localhost:80",
+            "localhost:7171@evil.example",
+            "127.0.0.1:7171.evil.example",
+            "localhost.evil.example:7171",
+            "10.0.0.1:7171",
+            "localhost:7171/",
+            "localhost:99999",
+            "[::1",
+            "a b",
         ] {
             assert!(!is_ours(&loopback, "http", host), "{host}");
         }
@@ -194,11 +208,17 @@ mod tests {
         assert!(change(&[own, ("sec-fetch-site", "same-origin"), cookie]));
         assert!(change(&[own]));
         assert!(change(&[json]));
-        assert!(change(&[("origin", "null"), ("sec-fetch-site", "same-origin")]));
+        assert!(change(&[
+            ("origin", "null"),
+            ("sec-fetch-site", "same-origin")
+        ]));
         for refused in [
             &[("origin", "https://evil.example"), json][..],
             &[("origin", "null")],
-            &[("origin", "http://localhost:8080"), ("sec-fetch-site", "same-site")],
+            &[
+                ("origin", "http://localhost:8080"),
+                ("sec-fetch-site", "same-site"),
+            ],
             &[own, ("sec-fetch-site", "cross-site")],
             &[("sec-fetch-site", "cross-site"), json],
             &[("content-type", "text/plain")],
@@ -207,7 +227,8 @@ mod tests {
         ] {
             assert!(!change(refused), "{refused:?}");
         }
-        let read = |site: &'static str, is_api| judge(&[("sec-fetch-site", site)], true, is_api, false);
+        let read =
+            |site: &'static str, is_api| judge(&[("sec-fetch-site", site)], true, is_api, false);
         assert!(read("cross-site", false) && !read("cross-site", true));
         assert!(read("none", true) && read("same-origin", true));
         let upgrade = |pairs: &[(&'static str, &'static str)]| judge(pairs, true, true, true);

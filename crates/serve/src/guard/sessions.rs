@@ -88,7 +88,9 @@ impl Sessions {
 
     pub(crate) fn known(&self, role: &str, password: &Secret, now: RealTime) -> Option<Role> {
         let known = self.known.get(&self.password_hash(role, password));
-        known.filter(|(_, until)| *until > now).map(|(role, _)| *role)
+        known
+            .filter(|(_, until)| *until > now)
+            .map(|(role, _)| *role)
     }
 
     fn password_hash(&self, role: &str, password: &Secret) -> Hash {
@@ -132,7 +134,10 @@ mod tests {
             assert_eq!(sessions.role(&token(1), now), Some(Role::Viewer));
             now = now.plus_us(IDLE_US / 2);
         }
-        assert_eq!(sessions.role(&token(1), RealTime(AGE_MAX_S * SECOND_US)), None);
+        assert_eq!(
+            sessions.role(&token(1), RealTime(AGE_MAX_S * SECOND_US)),
+            None
+        );
         sessions.begin(&token(3), Role::Operator, start);
         assert_eq!(sessions.role(&token(3), RealTime(IDLE_US)), None);
         sessions.begin(&token(4), Role::Operator, start);
@@ -157,7 +162,9 @@ mod tests {
         let mut sessions = Sessions::new([7; 32]);
         let password = Secret::new("correct horse");
         sessions.remember(Role::Viewer, &password, RealTime(0));
-        let known = |role: &str, words: &str, at_us| sessions.known(role, &Secret::new(words), RealTime(at_us));
+        let known = |role: &str, words: &str, at_us| {
+            sessions.known(role, &Secret::new(words), RealTime(at_us))
+        };
         assert_eq!(known("viewer", "correct horse", 1), Some(Role::Viewer));
         assert_eq!(known("operator", "correct horse", 1), None);
         assert_eq!(known("viewer", "correct", 1), None);
