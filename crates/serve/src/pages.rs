@@ -25,6 +25,7 @@ mod words;
 
 use crate::{Problem, Shared};
 use axum::Router;
+use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use frame::Frame;
@@ -64,14 +65,17 @@ pub fn routes() -> Router<Arc<Shared>> {
         .route("/login", get(session::form).post(session::enter))
         .route("/logout", post(session::leave))
         .route("/assets/{name}", get(assets::get))
-        .fallback(missing)
 }
 
 async fn standing(frame: Frame) -> Response {
     frame.standing_alone().into_response()
 }
 
-async fn missing(frame: Frame) -> Response {
+/// What stands where nothing else does.
+pub(crate) async fn missing(frame: Frame, uri: Uri) -> Response {
+    if uri.path().starts_with("/api/") {
+        return crate::api::nothing().await.into_response();
+    }
     frame.refuse(Problem::missing(
         "There is nothing at this address. It may have been mistyped, or belong to another version of the program.",
     ))

@@ -21,7 +21,8 @@ pub(crate) fn layout(count: usize, edges: &[(usize, usize)]) -> Vec<Point> {
         .copied()
         .filter(|(from, to)| from != to && *from < count && *to < count)
         .collect();
-    let mut points = spiral(count, &edges);
+    let degrees = degrees(count, &edges);
+    let mut points = spiral(&degrees);
     if count < 2 {
         return points;
     }
@@ -33,7 +34,7 @@ pub(crate) fn layout(count: usize, edges: &[(usize, usize)]) -> Vec<Point> {
         let reach = 0.12 * (1.0 - step as f64 / steps as f64) + 0.001;
         pushes.fill(Point { x: 0.0, y: 0.0 });
         repel(&points, apart, &mut pushes);
-        attract(&points, &edges, apart, &mut pushes);
+        attract(&points, &edges, &degrees, apart, &mut pushes);
         for (point, push) in points.iter_mut().zip(&pushes) {
             // A little weight towards the middle holds together what no edge joins.
             let x = push.x - point.x * 0.6;
@@ -48,13 +49,19 @@ pub(crate) fn layout(count: usize, edges: &[(usize, usize)]) -> Vec<Point> {
     points
 }
 
-/// Everybody on a spiral, the best connected in the middle.
-fn spiral(count: usize, edges: &[(usize, usize)]) -> Vec<Point> {
+/// How many edges each node has.
+fn degrees(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     let mut degrees = vec![0_usize; count];
     for (from, to) in edges {
         degrees[*from] += 1;
         degrees[*to] += 1;
     }
+    degrees
+}
+
+/// Everybody on a spiral, the best connected in the middle.
+fn spiral(degrees: &[usize]) -> Vec<Point> {
+    let count = degrees.len();
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by_key(|node| (std::cmp::Reverse(degrees[*node]), *node));
     let mut points = vec![Point { x: 0.0, y: 0.0 }; count];
@@ -84,13 +91,21 @@ fn repel(points: &[Point], apart: f64, pushes: &mut [Point]) {
     }
 }
 
-fn attract(points: &[Point], edges: &[(usize, usize)], apart: f64, pushes: &mut [Point]) {
+/// Edges pull, those between the well connected less: else they would all fall together.
+fn attract(
+    points: &[Point],
+    edges: &[(usize, usize)],
+    degrees: &[usize],
+    apart: f64,
+    pushes: &mut [Point],
+) {
     for (from, to) in edges {
         let (x, y) = (
             points[*to].x - points[*from].x,
             points[*to].y - points[*from].y,
         );
-        let pull = x.hypot(y) / apart * 0.35;
+        let least = degrees[*from].min(degrees[*to]) as f64;
+        let pull = x.hypot(y) / apart * 0.8 / least.max(1.0);
         pushes[*from].x += x * pull;
         pushes[*from].y += y * pull;
         pushes[*to].x -= x * pull;

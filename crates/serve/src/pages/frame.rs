@@ -58,7 +58,7 @@ pub(super) struct Sheet {
 
 /// Who asks, and for what.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(crate) struct Frame {
     pub(super) caller: Caller,
     pub(super) standing: Arc<Standing>,
     theme: Option<&'static str>,

@@ -22,8 +22,12 @@ const WIDTH: f64 = 1_200.0;
 const HEIGHT: f64 = 800.0;
 const MARGIN: f64 = 40.0;
 /// Nodes with a name beside them: the most followed, and of those the ones that a phone shows.
-const NAMED: usize = 24;
-const NAMED_ON_PHONES: usize = 8;
+const NAMED: usize = 30;
+const NAMED_OF: usize = 120;
+const NAMED_ON_PHONES: usize = 6;
+/// The room that a name takes.
+const NAME_WIDTH: u32 = 110;
+const NAME_HEIGHT: u32 = 18;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Asked {
@@ -80,7 +84,7 @@ async fn sheet(shared: &Shared, around: Option<Key>) -> Result<Sheet, Problem> {
 
 fn drawing(graph: &Graph, points: &[Point]) -> Markup {
     let place = |number: usize| points.get(number).map(|it| placed(*it));
-    let ranks = ranks(&graph.nodes);
+    let names = names(&graph.nodes, points);
     let edges = graph.edges.iter().filter_map(|(from, to)| {
         let (one, other) = (place(*from)?, place(*to)?);
         Some((*from, *to, one, other))
@@ -109,10 +113,8 @@ fn drawing(graph: &Graph, points: &[Point]) -> Markup {
                     }
                 }
                 g aria-hidden="true" {
-                    @for (number, node) in graph.nodes.iter().enumerate() {
-                        @if let (Some((x, y)), Some(rank)) = (place(number), ranks.get(number).filter(|rank| **rank < NAMED)) {
-                            text.{ (if *rank < NAMED_ON_PHONES { "" } else { "lesser" }) } x=(x) y=(y.saturating_sub(radius(node) + 5)) { (words::short_to(&called(&node.label), 18)) }
-                        }
+                    @for name in &names {
+                        text.lesser[name.is_lesser] x=(name.x) y=(name.y) { (name.text) }
                     }
                 }
             }
@@ -129,15 +131,41 @@ fn placed(point: Point) -> (u32, u32) {
     (x as u32, y as u32)
 }
 
-/// How many have more followers, for each node.
-fn ranks(nodes: &[GraphNode]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..nodes.len()).collect();
-    order.sort_by_key(|number| std::cmp::Reverse(nodes[*number].followers));
-    let mut ranks = vec![usize::MAX; nodes.len()];
-    for (rank, number) in order.into_iter().enumerate() {
-        ranks[number] = rank;
+/// A name in the picture.
+struct Name {
+    text: String,
+    x: u32,
+    y: u32,
+    /// A phone leaves it out.
+    is_lesser: bool,
+}
+
+/// Names of the most followed, as far as they do not cover one another.
+fn names(nodes: &[GraphNode], points: &[Point]) -> Vec<Name> {
+    let mut order: Vec<(&GraphNode, &Point)> = nodes.iter().zip(points).collect();
+    order.sort_by_key(|(node, _)| std::cmp::Reverse(node.followers));
+    let mut names: Vec<Name> = Vec::new();
+    for (node, point) in order.into_iter().take(NAMED_OF) {
+        let (x, y) = placed(*point);
+        let y = y.saturating_sub(radius(node) + 5);
+        let text = words::short_to(&called(&node.label), 18);
+        let is_free = names
+            .iter()
+            .all(|name| name.x.abs_diff(x) > NAME_WIDTH || name.y.abs_diff(y) > NAME_HEIGHT);
+        if is_free {
+            let is_lesser = names.len() >= NAMED_ON_PHONES;
+            names.push(Name {
+                text,
+                x,
+                y,
+                is_lesser,
+            });
+        }
+        if names.len() == NAMED {
+            break;
+        }
     }
-    ranks
+    names
 }
 
 fn radius(node: &GraphNode) -> u32 {

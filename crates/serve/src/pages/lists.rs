@@ -25,7 +25,8 @@ pub(super) fn encoded(text: &str) -> String {
 pub(super) fn called(label: &Label) -> String {
     let name = label.display_name.as_ref().map(|it| it.text.as_str());
     let name = name.filter(|it| !it.trim().is_empty());
-    let name = name.or(label.name.as_deref()).unwrap_or(&label.id);
+    let id = label.id.trim_start_matches("https://");
+    let name = name.or(label.name.as_deref()).unwrap_or(id);
     short_to(name, NAME_CHARS)
 }
 

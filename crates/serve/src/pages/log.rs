@@ -22,6 +22,7 @@ const BUCKETS: usize = 48;
 /// Queries that have a colour of their own.
 const QUERIES: usize = 7;
 const REASONS_SHOWN: usize = 12;
+const SUBJECTS_SHOWN: usize = 2;
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Asked {
@@ -186,7 +187,7 @@ fn row(call: &CallRow, frame: &Frame) -> Markup {
             td.nowrap { (words::ago(call.sent.micros(), frame.standing.at_us)) }
             td { (call.query) }
             td.wide { (about(call)) }
-            td { (outcome(call)) }
+            td.nowrap { (outcome(call)) }
             td.number { (took(call)) }
             td.number { (words::bytes(call.bytes.max(0).unsigned_abs())) }
             td.number { (words::number(call.rows_new.max(0).unsigned_abs())) }
@@ -198,11 +199,12 @@ fn row(call: &CallRow, frame: &Frame) -> Markup {
 /// Whom a call asked about; its address where that is nobody.
 fn about(call: &CallRow) -> Markup {
     html! {
-        @for (place, subject) in call.subjects.iter().enumerate() {
+        @for (place, subject) in call.subjects.iter().take(SUBJECTS_SHOWN).enumerate() {
             @if place > 0 { ", " }
             (lists::link(subject))
         }
-        @if call.subjects_count > call.subjects.len() { " and " (call.subjects_count - call.subjects.len()) " more" }
+        @let more = call.subjects_count.saturating_sub(SUBJECTS_SHOWN);
+        @if more > 0 { " and " (more) " more" }
         @if call.subjects.is_empty() { span.mono { (words::short_to(&call.target.text, 60)) } }
     }
 }

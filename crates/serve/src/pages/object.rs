@@ -72,13 +72,17 @@ fn headline(object: &ObjectView) -> Markup {
     html! {
         div.head {
             div.who {
-                (face(label, "large"))
+                (face(named(object, "author").unwrap_or(label), "large"))
                 div {
                     h1 { (heading(object)) }
                     div.by.soft {
                         @if let Some(handle) = handle(label) { span { (handle) } }
                         span { (label.kind) " on " (label.network) }
-                        @if let Some(depth) = object.depth { span { (words::many(u64::from(depth), "step", "steps")) " from a seed" } }
+                        @match object.depth {
+                            Some(0) => { span { "a seed, or of one" } },
+                            Some(depth) => { span { (words::many(u64::from(depth), "step", "steps")) " from a seed" } },
+                            None => {},
+                        }
                     }
                 }
             }
@@ -136,7 +140,7 @@ fn named<'a>(object: &'a ObjectView, name: &str) -> Option<&'a kittiwake_store::
 /// What a person says of themselves, or a post says.
 fn says(object: &ObjectView) -> Markup {
     let said = text(object, "text").or_else(|| text(object, "description"));
-    let created = match field(object, "created") {
+    let created = match field(object, "created_us") {
         Some(Value::Time { at_us, .. }) => Some(*at_us),
         _ => None,
     };

@@ -4,10 +4,9 @@ use super::frame::{Frame, Here, Refresh, Sheet};
 use super::lists::empty;
 use super::{overview, words};
 use crate::standing::{Message, RobotStanding, RobotState, Standing};
-use crate::{Problem, Shared};
+use crate::{Action, Problem, Shared};
 use axum::extract::{Form, State};
 use axum::response::Response;
-use kittiwake_model::ControlCommand;
 use maud::{Markup, html};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -151,7 +150,8 @@ fn buttons(frame: &Frame, robot: &RobotStanding, back: &str) -> Markup {
                 RobotState::Paused => {
                     (button("resume", "Resume", name, back)) (button("stop", "Stop", name, back))
                 },
-                RobotState::Stopped | RobotState::Resting => { (button("resume", "Start", name, back)) },
+                RobotState::Stopped => { span.note { "off until the next run" } },
+                RobotState::Resting => { (button("resume", "Start", name, back)) },
             }
         }
     }
@@ -167,7 +167,7 @@ pub(super) fn whole(frame: &Frame) -> Markup {
                     @if standing.paused { (button("resume", "Resume all", None, "/")) }
                     @else { (button("pause", "Pause all", None, "/")) }
                     (button("stop", "Stop the crawl", None, "/"))
-                } @else if standing.own {
+                } @else if standing.run.is_some() {
                     (button("start", "Start the crawl", None, "/"))
                 }
             }
@@ -191,7 +191,7 @@ fn button(command: &str, word: &str, robot: Option<&str>, back: &str) -> Markup 
 /// A button that was pressed.
 #[derive(Debug, Deserialize)]
 pub(super) struct Steering {
-    command: String,
+    command: Action,
     robot: Option<String>,
     #[serde(default)]
     back: String,
@@ -208,11 +208,19 @@ pub(super) async fn steer(
 
 async fn carry_out(frame: &Frame, shared: &Shared, steering: &Steering) -> Result<String, Problem> {
     frame.want_operator()?;
-    if steering.command == "start" {
-        return Ok(shared.desk.start().await?.detail);
+    let controlled = shared
+        .control(steering.command, steering.robot.as_deref())
+        .await?;
+    Ok(capitalised(&controlled.detail))
+}
+
+/// A sentence.
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(char::to_uppercase);
+    let mut sentence: String = first.into_iter().flatten().chain(letters).collect();
+    if !sentence.ends_with('.') {
+        sentence.push('.');
     }
-    let command = ControlCommand::from_name(&steering.command)
-        .ok_or_else(|| Problem::invalid("A robot can be paused, resumed and stopped."))?;
-    let controlled = shared.control(command, steering.robot.as_deref()).await?;
-    Ok(controlled.detail)
+    sentence
 }

@@ -2,7 +2,7 @@
 
 use super::frame::{Frame, own_path};
 use crate::guard;
-use crate::{Problem, Role, Shared};
+use crate::{Problem, Shared};
 use axum::extract::{Form, FromRequestParts, Query, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
@@ -81,10 +81,9 @@ pub(super) async fn enter(
     Peer(from): Peer,
     Form(entering): Form<Entering>,
 ) -> Response {
-    let role = Role::from_name(&entering.role).unwrap_or(Role::Viewer);
     let password = Secret::new(entering.password);
-    match shared.log_in(from, role, password).await {
-        Ok(cookie) => (
+    match shared.log_in(from, &entering.role, password).await {
+        Ok((_, cookie)) => (
             [(header::SET_COOKIE, cookie.0)],
             Redirect::to(own_path(&entering.next)),
         )
@@ -97,7 +96,6 @@ pub(super) async fn enter(
 }
 
 pub(super) async fn leave(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
-    let cookies = headers.get(header::COOKIE).and_then(|it| it.to_str().ok());
-    let cookie = shared.log_out(cookies);
+    let cookie = shared.log_out(&headers);
     ([(header::SET_COOKIE, cookie.0)], Redirect::to("/login")).into_response()
 }
