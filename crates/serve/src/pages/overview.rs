@@ -4,7 +4,7 @@ use super::chart::{self, Columns, Series};
 use super::frame::{Frame, Here, Refresh, Sheet};
 use super::lists::{empty, encoded};
 use super::{budgets, freshness, robots, words};
-use crate::standing::{NextVisit, Standing};
+use crate::standing::{NextVisit, PacePoint, Standing};
 use axum::response::Response;
 use maud::{Markup, html};
 
@@ -109,14 +109,20 @@ fn tiles(standing: &Standing) -> Markup {
 }
 
 fn pace(standing: &Standing) -> Markup {
-    let points = &standing.pace;
+    // Before the run began there was nothing to be quick with.
+    let begun_us = standing.run.as_ref().map_or(0, |run| run.started_us);
+    let points: Vec<_> = standing
+        .pace
+        .iter()
+        .filter(|it| it.at_us >= begun_us)
+        .collect();
     if points.len() < 2 {
         return html! {
             h2 { "Pace" }
             (empty("Nothing has been measured yet.", "The chart begins as soon as calls are made."))
         };
     }
-    let values = |value: fn(&crate::standing::PacePoint) -> f64| points.iter().map(value).collect();
+    let values = |value: fn(&PacePoint) -> f64| points.iter().map(|it| value(it)).collect();
     let places = points
         .iter()
         .map(|point| format!("{} ago", words::span_text(standing.at_us - point.at_us)))
@@ -166,7 +172,7 @@ fn next_row(visit: &NextVisit, standing: &Standing) -> Markup {
     html! {
         tr {
             td { (visit.robot) }
-            td { a href={ "/search?words=" (encoded(&visit.subject)) } { (words::short_to(&visit.subject, 48)) } }
+            td { a href={ "/search?words=" (encoded(&visit.subject)) } { (words::short_to(visit.subject.trim_start_matches("https://"), 40)) } }
             td.nowrap {
                 @if visit.due_us <= standing.world_us { "now" }
                 @else { (words::ago(visit.due_us, standing.world_us)) }

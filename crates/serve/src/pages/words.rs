@@ -162,7 +162,8 @@ pub(crate) fn hours(hours: Option<f64>) -> Markup {
     } else {
         (hours / 24.0, "d")
     };
-    html! { (decimal(value)) " " (unit) }
+    let text = format!("{value:.1}");
+    html! { data value=(text) { (text) } " " (unit) }
 }
 
 /// ISO 8601, UTC, whole seconds.

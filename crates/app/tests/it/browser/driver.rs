@@ -13,8 +13,6 @@ use tokio::runtime::Runtime;
 /// What a page may take to show something, on a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// The longest page that is photographed whole.
-const PHOTOGRAPH_HEIGHT_MAX: u64 = 4_000;
 
 /// How a page is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,9 +125,14 @@ impl Browser {
             let answer = request.send().await.map_err(|error| error.to_string())?;
             let is_fine = answer.status().is_success();
             let bytes = answer.bytes().await.map_err(|error| error.to_string())?;
-            let mut told: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+            let mut told: Value =
+                serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
             let value = told["value"].take();
-            if is_fine { Ok(value) } else { Err(value.to_string()) }
+            if is_fine {
+                Ok(value)
+            } else {
+                Err(value.to_string())
+            }
         })
     }
 
@@ -211,7 +214,9 @@ impl Browser {
     /// Presses the question away that a page asks before it does something.
     pub(crate) fn say_yes(&self) {
         self.until("a question", |browser| {
-            browser.try_command(Method::POST, "/alert/accept", &json!({})).ok()
+            browser
+                .try_command(Method::POST, "/alert/accept", &json!({}))
+                .ok()
         });
     }
 
@@ -224,7 +229,8 @@ impl Browser {
             }
             std::thread::sleep(LOOK_EVERY);
         }
-        let page = self.script("return document.body ? document.body.innerText.slice(0, 2000) : ''");
+        let page =
+            self.script("return document.body ? document.body.innerText.slice(0, 2000) : ''");
         panic!("{what} did not come about on {}:\n{page}", self.address());
     }
 
@@ -244,15 +250,11 @@ impl Browser {
         self.tell("Emulation.setEmulatedMedia", &media);
     }
 
-    /// A picture of the page, down to its end or so far as is reasonable.
+    /// A picture of what is seen of the page.
     pub(crate) fn photograph(&self, view: View) -> Vec<u8> {
-        let height = self.script("return document.documentElement.scrollHeight");
-        let height = height.as_u64().unwrap_or(view.height);
-        let clip = json!({
-            "x": 0, "y": 0, "width": view.width, "scale": 1,
-            "height": height.clamp(view.height.min(400), PHOTOGRAPH_HEIGHT_MAX),
-        });
-        let wishes = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });
+        let clip =
+            json!({ "x": 0, "y": 0, "width": view.width, "height": view.height, "scale": 1 });
+        let wishes = json!({ "format": "png", "clip": clip });
         let taken = self.tell("Page.captureScreenshot", &wishes);
         let encoded = taken["data"].as_str().expect("a picture");
         BASE64_STANDARD.decode(encoded).expect("a picture")
@@ -270,7 +272,11 @@ impl Browser {
 /// Where chromedriver says that it listens.
 fn port_of(driver: &mut Child) -> u16 {
     let stdout = driver.stdout.take().expect("standard output is piped");
-    for line in BufReader::new(stdout).lines().take(20).map_while(Result::ok) {
+    for line in BufReader::new(stdout)
+        .lines()
+        .take(20)
+        .map_while(Result::ok)
+    {
         let Some((_, rest)) = line.split_once("successfully on port ") else {
             continue;
         };
