@@ -249,7 +249,10 @@ pub struct OnlineQuestion {
     /// `NETWORK@HOST`; that of the crawl, if it is missing.
     #[schema(max_length = 300)]
     pub network: Option<String>,
-    /// One of the network's search queries; the first, if it is missing.
+    /// An address to ask instead of the network's own.
+    #[schema(max_length = 2000)]
+    pub host: Option<String>,
+    /// One of the network's robots that search; the first, if it is missing.
     #[schema(max_length = 100)]
     pub query: Option<String>,
     #[schema(min_length = 1, max_length = 500)]

@@ -113,19 +113,19 @@ fn letter(sign: char) -> Letter {
         | '\u{200D}'
         | '\u{FE00}'..='\u{FE0F}'
         | '\u{1F3FB}'..='\u{1F3FF}' => Letter::Nothing,
-        // Thai, Lao, Tibetan, Burmese, Khmer.
-        '\u{E00}'..='\u{FFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}' => Letter::Whole,
-        // Chinese and Japanese.
-        '\u{2E80}'..='\u{2FDF}'
+        // Thai, Lao, Tibetan, Burmese, Khmer; Chinese and Japanese; emoji.
+        '\u{E00}'..='\u{109F}'
+        | '\u{1780}'..='\u{17FF}'
+        | '\u{2600}'..='\u{27BF}'
+        | '\u{2E80}'..='\u{2FDF}'
         | '\u{3005}'..='\u{3007}'
         | '\u{3041}'..='\u{30FF}'
         | '\u{31F0}'..='\u{31FF}'
         | '\u{3400}'..='\u{4DBF}'
         | '\u{4E00}'..='\u{9FFF}'
         | '\u{F900}'..='\u{FAFF}'
+        | '\u{1F000}'..='\u{1FAFF}'
         | '\u{20000}'..='\u{3FFFF}' => Letter::Whole,
-        // Emoji.
-        '\u{2600}'..='\u{27BF}' | '\u{1F000}'..='\u{1FAFF}' => Letter::Whole,
         '\u{E000}'..='\u{F8FF}' => Letter::Between,
         _ if sign.is_alphanumeric() => Letter::Part,
         _ if unicode_normalization::char::is_combining_mark(sign) => Letter::Part,
@@ -213,21 +213,12 @@ impl Query {
             }
             let is_excluded = rest.starts_with('-');
             rest = rest.strip_prefix('-').unwrap_or(rest);
-            let (item, is_quoted);
-            (item, rest, is_quoted) = match rest.strip_prefix('"') {
-                Some(quoted) => match quoted.split_once('"') {
-                    Some((item, rest)) => (item, rest, true),
-                    None => (quoted, "", true),
-                },
-                None => {
-                    let end = rest.find(|sign: char| sign.is_whitespace() || sign == '"');
-                    let (item, rest) = rest.split_at(end.unwrap_or(rest.len()));
-                    (item, rest, false)
-                }
-            };
+            let item;
+            let is_quoted = rest.starts_with('"');
+            (item, rest) = next_item(rest);
             let mut words = Vec::new();
             cut(item, QUERY_BYTES_MAX, &mut |word| {
-                words.push(word.to_owned())
+                words.push(word.to_owned());
             });
             let last = words.last().map_or(0, |word| word.chars().count());
             let phrase = Phrase {
@@ -254,6 +245,15 @@ impl Query {
             none: Vec::new(),
         }
     }
+}
+
+/// What stands between quotes, or up to the next space or quote; and the rest.
+fn next_item(text: &str) -> (&str, &str) {
+    if let Some(quoted) = text.strip_prefix('"') {
+        return quoted.split_once('"').unwrap_or((quoted, ""));
+    }
+    let end = text.find(|sign: char| sign.is_whitespace() || sign == '"');
+    text.split_at(end.unwrap_or(text.len()))
 }
 
 /// As SQLite's FTS5 takes them. Words hold letters only, so nothing in them has a meaning there.

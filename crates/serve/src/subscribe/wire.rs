@@ -33,7 +33,7 @@ const SEND_PATIENCE: Duration = Duration::from_mins(2);
 /// What is wanted. Several values of one kind are separated by commas, and any of them will do.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct SubscribeQuestion {
+pub(crate) struct SubscribeQuestion {
     /// `user`, `status`, `comment`, `object`, `relation`, `link`.
     #[serde(default, rename = "type")]
     #[param(max_length = 2000)]

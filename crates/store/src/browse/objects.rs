@@ -61,6 +61,10 @@ pub struct UsersQuestion {
 }
 
 /// A user in a list.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own that networks tell"
+)]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UserRow {
     pub label: Label,

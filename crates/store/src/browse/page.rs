@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 use serde::Serialize;
+use std::fmt::Write as _;
 
 /// Rows that one page has at the most.
 pub const LIMIT_MAX: usize = 200;
@@ -51,7 +52,7 @@ impl<const N: usize> Cursor<N> {
         if !self.word.is_empty() {
             text.push('.');
             for byte in self.word.bytes() {
-                text.push_str(&format!("{byte:02x}"));
+                let _ = write!(text, "{byte:02x}");
             }
         }
         text

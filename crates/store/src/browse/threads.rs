@@ -47,7 +47,7 @@ impl Answering {
             let (location, questions) = (location.clone(), Arc::clone(&receiver));
             let (opened, is_open) = sync_channel(1);
             let thread = spawn("store-browser", move || {
-                answer(&location, &questions, opened)
+                answer(&location, &questions, opened);
             })?;
             answering.threads.push(thread);
             is_open.recv().map_err(|_| StoreError::closed())??;
@@ -131,9 +131,13 @@ fn answer(location: &Location, questions: &Questions, opened: SyncSender<Result<
             let _ = opened.send(Err(error));
             return;
         }
-        match waiting.take().or_else(|| next(questions)) {
+        // Whoever waits is told; whoever asks next may find the place again.
+        match waiting.take() {
             Some(question) => question(Err(error)),
-            None => return,
+            None => match next(questions) {
+                Some(question) => waiting = Some(question),
+                None => return,
+            },
         }
     }
 }

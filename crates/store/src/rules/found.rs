@@ -303,9 +303,9 @@ impl<'de> Deserialize<'de> for Keys {
                 formatter.write_str("a list of keys and stretches of keys")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Keys, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut stretches: A) -> Result<Keys, A::Error> {
                 let mut keys = Vec::new();
-                while let Some(stretch) = list.next_element()? {
+                while let Some(stretch) = stretches.next_element()? {
                     let (first, last) = match stretch {
                         Stretch::One(key) => (key, key),
                         Stretch::From(first, last) => (first, last),

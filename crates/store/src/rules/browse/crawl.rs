@@ -189,7 +189,7 @@ pub(crate) fn runs(
 const OUTCOME_COLUMNS: &str = "key, query, outcome, reason, at_us, log, times";
 
 /// An outcome whose subject has no name yet.
-struct Outcome {
+struct Told {
     key: i64,
     query: String,
     outcome: String,
@@ -265,8 +265,8 @@ pub(crate) fn outcomes(
     })
 }
 
-fn outcome_of(row: &dyn Row) -> Result<Outcome, StoreError> {
-    Ok(Outcome {
+fn outcome_of(row: &dyn Row) -> Result<Told, StoreError> {
+    Ok(Told {
         key: row.get(0)?,
         query: row.get(1)?,
         outcome: row.get(2)?,
@@ -277,10 +277,7 @@ fn outcome_of(row: &dyn Row) -> Result<Outcome, StoreError> {
     })
 }
 
-fn outcome_rows(
-    database: &dyn Database,
-    found: Vec<Outcome>,
-) -> Result<Vec<OutcomeRow>, StoreError> {
+fn outcome_rows(database: &dyn Database, found: Vec<Told>) -> Result<Vec<OutcomeRow>, StoreError> {
     let labels: HashMap<i64, _> = labels(database, &found.iter().map(|row| row.key).collect())?;
     let rows = found.into_iter().filter_map(|row| {
         Some(OutcomeRow {

@@ -144,7 +144,7 @@ pub(crate) fn ages(database: &dyn Database, question: &AgesQuestion) -> Result<A
         is_whole,
         ..Ages::default()
     };
-    let classes = classes(database, visited.keys().copied().collect())?;
+    let classes = classes(database, &visited.keys().copied().collect())?;
     for (subject, visited_us) in visited {
         let Some(visited_us) = visited_us else {
             ages.unvisited += 1;
@@ -205,11 +205,11 @@ fn sample(
 
 fn classes(
     database: &dyn Database,
-    keys: BTreeSet<i64>,
+    keys: &BTreeSet<i64>,
 ) -> Result<HashMap<i64, String>, StoreError> {
     let mut classes = HashMap::new();
     let sql = "SELECT key, extra FROM users WHERE key IN ({keys}) AND extra IS NOT NULL";
-    each_of(database, sql, &keys, |row| {
+    each_of(database, sql, keys, |row| {
         let extra: Option<String> = row.get(1)?;
         if let Some(class) = class_in(extra.as_deref()) {
             classes.insert(row.get(0)?, class);

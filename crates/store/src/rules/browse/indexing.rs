@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Changes when what is filed, or how, does.
 const VERSION: &str = "1";
 /// Rows that one step reads.
-const STEP_ROWS: i64 = 500;
+const STEP_ROWS: i64 = 1_000;
 /// Events that one step reads.
 const STEP_EVENTS: usize = 1_000;
 
@@ -42,16 +42,20 @@ struct State {
     /// The last key of each table that was read.
     read: BTreeMap<Table, i64>,
     feed: EventId,
+    /// When the call was committed up to which the feed was read: a crawl that was taken back to an
+    /// earlier state, and went another way, has another.
+    feed_us: i64,
     is_filled: bool,
 }
 
 impl State {
-    fn new(crawl: String, feed: EventId) -> Self {
+    fn new(crawl: String, feed: EventId, feed_us: i64) -> Self {
         Self {
             version: VERSION.to_owned(),
             crawl,
             read: TABLES.iter().map(|table| (*table, 0)).collect(),
             feed,
+            feed_us,
             is_filled: false,
         }
     }
@@ -74,6 +78,7 @@ impl State {
                 crawl: take("crawl")?,
                 read,
                 feed: take("feed")?.parse().ok()?,
+                feed_us: take("feed_us")?.parse().ok()?,
                 is_filled: take("is_filled")? == "1",
             })
         })();
@@ -86,6 +91,7 @@ impl State {
             ("version", self.version.clone()),
             ("crawl", self.crawl.clone()),
             ("feed", self.feed.to_string()),
+            ("feed_us", self.feed_us.to_string()),
             ("is_filled", is_filled.to_owned()),
         ];
         values.extend(
@@ -102,13 +108,35 @@ impl State {
     }
 
     /// Whether it is one of this crawl, and not of a later state of it than is there now.
-    fn is_of(&self, crawl: &str, ends: &Ends) -> bool {
+    fn is_of(&self, crawl: &dyn Database, ends: &Ends) -> Result<bool, StoreError> {
         let is_behind = self
             .read
             .iter()
             .all(|(table, key)| ends.keys.get(table) >= Some(key));
-        self.version == VERSION && self.crawl == crawl && is_behind && self.feed.log <= ends.log
+        Ok(self.version == VERSION
+            && is_behind
+            && self.crawl == fingerprint(crawl)?
+            && self.feed_us == committed_us(crawl, self.feed.log)?)
     }
+
+    /// What there is of this crawl.
+    fn known(
+        crawl: &dyn Database,
+        index: &dyn Database,
+        ends: &Ends,
+    ) -> Result<Option<Self>, StoreError> {
+        match Self::load(index)? {
+            Some(state) if state.is_of(crawl, ends)? => Ok(Some(state)),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// When a call was committed; 0 if it is not there.
+fn committed_us(crawl: &dyn Database, log: i64) -> Result<i64, StoreError> {
+    let sql = "SELECT committed_us FROM query_log WHERE id = ?1";
+    let found = crawl.first(sql, cells![log], |row| row.get(0))?;
+    Ok(found.unwrap_or_default())
 }
 
 /// Where the crawl ends at present.
@@ -169,14 +197,13 @@ fn step_inside(keeper: &dyn IndexKeeper) -> Result<Step, StoreError> {
     // Whoever else keeps this index waits here.
     index.execute("UPDATE search_state SET value = value".into(), &[])?;
     let ends = Ends::of(crawl)?;
-    let name = fingerprint(crawl)?;
-    let known = State::load(index)?.filter(|state| state.is_of(&name, &ends));
-    let mut state = match known {
-        Some(state) => state,
-        None => {
-            keeper.clear()?;
-            State::new(name, newest_event(crawl)?)
-        }
+    let mut state = if let Some(state) = State::known(crawl, index, &ends)? {
+        state
+    } else {
+        keeper.clear()?;
+        let feed = newest_event(crawl)?;
+        let feed_us = committed_us(crawl, feed.log)?;
+        State::new(fingerprint(crawl)?, feed, feed_us)
     };
     let before = state.clone();
     for table in TABLES {
@@ -226,6 +253,9 @@ fn read_on(keeper: &dyn IndexKeeper, state: &mut State, table: Table) -> Result<
 /// all.
 fn follow_feed(keeper: &dyn IndexKeeper, state: &mut State) -> Result<bool, StoreError> {
     let (events, next, is_end) = bare_feed(keeper.crawl(), state.feed, STEP_EVENTS)?;
+    if next.log != state.feed.log {
+        state.feed_us = committed_us(keeper.crawl(), next.log)?;
+    }
     state.feed = next;
     for table in TABLES {
         let last = state.read.get(&table).copied().unwrap_or_default();
@@ -325,8 +355,7 @@ fn file(keeper: &dyn IndexKeeper, table: Table, row: &dyn Row) -> Result<(), Sto
 /// How far the index has come, as seen from the crawl.
 pub(crate) fn indexed(crawl: &dyn Database, index: &dyn Database) -> Result<Indexed, StoreError> {
     let ends = Ends::of(crawl)?;
-    let name = fingerprint(crawl)?;
-    let Some(state) = State::load(index)?.filter(|state| state.is_of(&name, &ends)) else {
+    let Some(state) = State::known(crawl, index, &ends)? else {
         return Ok(Indexed::default());
     };
     // Keys are given to all tables together, and each table is read from the first to the last.
