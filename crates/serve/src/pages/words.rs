@@ -52,7 +52,7 @@ pub(crate) fn percent(share: f64) -> Markup {
 }
 
 pub(crate) fn dash() -> Markup {
-    html! { span.none aria-label="none" { "–" } }
+    html! { span.none aria-hidden="true" { "–" } span.aside { "none" } }
 }
 
 /// Digits in groups of three.
