@@ -246,6 +246,7 @@ async fn ask(frame: &Frame, shared: &Shared, words: &str) -> Result<OnlineAnswer
     frame.want_operator()?;
     let question = OnlineQuestion {
         network: None,
+        host: None,
         query: None,
         words: words.trim().to_owned(),
     };
