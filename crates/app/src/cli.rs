@@ -11,6 +11,7 @@ mod network;
 mod parse;
 mod partition;
 mod plan;
+mod serve;
 mod simulate;
 
 pub(crate) use completions::CompletionsArguments;
@@ -23,6 +24,7 @@ pub(crate) use man::ManArguments;
 pub(crate) use network::{CheckArguments, NetworkCommand};
 pub(crate) use parse::{Refused, command, parse};
 pub(crate) use plan::PlanArguments;
+pub(crate) use serve::{How, ServeArguments, ServingArguments};
 pub(crate) use simulate::{ObjectiveChoice, SimulateArguments};
 
 use crate::{duration, history, money};
@@ -56,11 +58,13 @@ Try it without keys or services: kittiwake demo";
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Crawl a network into a file, or go on with a crawl.
-    Crawl(Box<CrawlArguments>),
+    Crawl(Box<CrawlCommand>),
     /// Tell how many calls a crawl will make, how long it takes and what it costs.
     Plan(Box<PlanArguments>),
     /// Show what a crawl file holds and how far the crawl is.
     Status(StatusArguments),
+    /// Show a crawl in the browser, and to programs by an HTTP API.
+    Serve(ServeArguments),
     /// Let a running crawl, or one of its robots, send nothing more until it is resumed.
     Pause(ControlArguments),
     /// Let a paused crawl, or one of its robots, go on.
@@ -103,7 +107,17 @@ pub(crate) enum Command {
     Man(ManArguments),
 }
 
+/// A crawl, and whether it is shown.
 #[derive(Debug, Args)]
+pub(crate) struct CrawlCommand {
+    #[command(flatten)]
+    pub crawl: CrawlArguments,
+
+    #[command(flatten)]
+    pub serving: ServingArguments,
+}
+
+#[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
   kittiwake crawl mastodon@mastodon.example alice --into alice.db --contact me@example.org
@@ -471,8 +485,11 @@ pub(crate) enum SimLimits {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  kittiwake demo")]
+#[command(after_help = "Examples:\n  kittiwake demo\n  kittiwake demo --serve")]
 pub(crate) struct DemoArguments {
+    #[command(flatten)]
+    pub serving: ServingArguments,
+
     /// Print the summary as JSON.
     #[arg(long)]
     pub json: bool,

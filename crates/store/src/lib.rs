@@ -5,6 +5,7 @@
 //! in `rules`, which knows no database; a back end keeps only what is that database's own.
 //! Does not know: what a network is, how a definition looks, when a subject should be visited.
 
+pub mod browse;
 mod cell;
 pub mod copy;
 mod database;
@@ -12,6 +13,7 @@ pub mod detail;
 mod error;
 pub mod export;
 mod hash;
+mod index;
 pub mod ledger;
 mod location;
 pub mod merge;
@@ -23,7 +25,9 @@ mod record;
 mod rules;
 pub mod sqlite;
 pub mod suite;
+mod words;
 
+pub use browse::Browser;
 pub use detail::{Detail, Methods};
 pub use error::{StoreError, StoreErrorKind};
 pub use ledger::{

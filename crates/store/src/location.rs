@@ -1,6 +1,7 @@
 //! Where a crawl is kept: a file, or a database of a server.
 
 use crate::database::{Keeper, Reader};
+use crate::index::{IndexKeeper, Sources};
 use crate::postgres::{self, PostgresStore};
 use crate::sqlite::{self, SqliteStore};
 use crate::{OpenMode, Store, StoreError};
@@ -42,6 +43,28 @@ impl Location {
         match self {
             Self::File(path) => sqlite::with_reader(path, work),
             Self::Server(url) => postgres::with_reader(url, work),
+        }
+    }
+
+    /// Reads the place, and what was derived from it.
+    pub(crate) fn with_sources(
+        &self,
+        work: &mut dyn FnMut(&Sources<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::File(path) => sqlite::search::with_sources(path, work),
+            Self::Server(url) => postgres::search::with_sources(url, work),
+        }
+    }
+
+    /// Reads the place, and writes what is derived from it.
+    pub(crate) fn with_index_keeper(
+        &self,
+        work: &mut dyn FnMut(&dyn IndexKeeper) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::File(path) => sqlite::search::with_index_keeper(path, work),
+            Self::Server(url) => postgres::search::with_index_keeper(url, work),
         }
     }
 

@@ -10,32 +10,42 @@
     reason = "a suite is test code that other crates' tests have to reach"
 )]
 
+mod browse;
 mod build;
 mod claims;
 mod conversations;
 mod crawl;
 mod depth;
+mod feed;
+mod figures;
+mod hostile;
 mod identity;
 mod keys;
 mod objects;
 mod posts;
 mod reach;
+mod search;
 mod standing;
 mod sweeps;
 
+pub use browse::*;
 pub use claims::*;
 pub use conversations::*;
 pub use crawl::*;
 pub use depth::*;
+pub use feed::*;
+pub use figures::*;
+pub use hostile::*;
 pub use identity::*;
 pub use keys::*;
 pub use objects::*;
 pub use posts::*;
 pub use reach::*;
+pub use search::*;
 pub use standing::*;
 pub use sweeps::*;
 
-use crate::{Store, StoreError, StoreFuture};
+use crate::{Location, Store, StoreError, StoreFuture};
 
 /// The cells of a `SELECT`, as text.
 pub type TextRows = Vec<Vec<Option<String>>>;
@@ -52,6 +62,9 @@ pub trait Inspect: Store {
 pub trait Place: Send + Sync {
     /// Opens the crawl, and makes it the first time.
     fn open(&self) -> Result<Box<dyn Inspect>, StoreError>;
+
+    /// Where that is.
+    fn location(&self) -> Location;
 }
 
 /// Makes one test of every property. `$make` is a function without arguments that gives a fresh
@@ -143,6 +156,26 @@ macro_rules! store_suite {
             concurrent_commits_are_all_kept,
             a_commit_that_contradicts_itself_fails_alone,
             a_summary_counts,
+            people_and_posts_are_read_page_by_page,
+            relations_and_links_are_read_page_by_page,
+            a_conversation_is_read_whole,
+            an_object_tells_where_it_comes_from,
+            what_an_object_was_before_is_read_page_by_page,
+            calls_are_filtered_within_bounds,
+            outcomes_are_filtered_within_bounds,
+            figures_are_counted_over_the_newest,
+            a_picture_has_the_best_connected,
+            hostile_questions_do_no_harm,
+            rows_are_counted_beside,
+            a_crawl_is_browsed_while_it_goes_on,
+            the_feed_tells_what_answers_brought,
+            the_feed_goes_on_from_any_event,
+            the_feed_follows_merged_keys,
+            words_are_found_in_every_script,
+            the_index_follows_the_crawl,
+            things_are_found_by_their_names,
+            people_are_listed_by_their_followers,
+            no_words_are_a_mistake,
         }
     };
     (@tests $make:expr; $($property:ident),+ $(,)?) => {

@@ -101,6 +101,7 @@ const TABLES: &[(&str, &[&str], &[&str])] = &[
             "rows_new",
             "rows_changed",
             "definition",
+            "found",
         ],
     ),
     (

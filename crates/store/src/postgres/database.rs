@@ -63,6 +63,8 @@ pub(super) struct PostgresDatabase {
     commits: Shared<i64>,
     /// Cursors that were opened, so that each has a name of its own.
     cursors: Shared<u64>,
+    /// What every connection begins with.
+    manners: &'static str,
 }
 
 impl PostgresDatabase {
@@ -75,7 +77,20 @@ impl PostgresDatabase {
             next_id_row: Shared::new(1),
             commits: Shared::new(0),
             cursors: Shared::new(0),
+            manners: "",
         }
+    }
+
+    /// A connection with settings of its own, also after it was lost.
+    pub(super) fn with_manners(
+        session: Session,
+        manners: &'static str,
+    ) -> Result<Self, StoreError> {
+        session.batch(manners)?;
+        Ok(Self {
+            manners,
+            ..Self::new(session)
+        })
     }
 
     pub(super) fn session(&self) -> &Session {
@@ -222,7 +237,10 @@ impl PostgresDatabase {
     pub(super) fn connect_anew(&self) -> Result<(), StoreError> {
         self.session.connect_again()?;
         *self.statements.borrow_mut() = Statements::default();
-        Ok(())
+        if self.manners.is_empty() {
+            return Ok(());
+        }
+        self.session.batch(self.manners)
     }
 
     /// Makes the connection anew, and knows for certain what was committed by the old one: while

@@ -26,6 +26,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         to: 4,
         sql: schema::fourth,
     },
+    Migration {
+        to: 5,
+        sql: schema::fifth,
+    },
 ];
 
 pub(super) fn newest(migrations: &[Migration]) -> i32 {

@@ -12,6 +12,7 @@ mod lock;
 mod migrate;
 mod pipeline;
 mod schema;
+pub(crate) mod search;
 mod session;
 mod tls;
 mod views;

@@ -143,7 +143,11 @@ pub(super) const TABLE_NAMES: &[&str] = &[
     "put_off",
 ];
 
-/// Everything that makes an empty schema a store.
+/// What the fifth schema added: the keys of what an answer brought.
+pub(super) fn fifth() -> String {
+    in_byte_order("ALTER TABLE query_log ADD COLUMN found TEXT NOT NULL DEFAULT '';")
+}
+
 /// What the fourth schema added: what reading an answer took, apart from what follows from it.
 pub(super) fn fourth() -> String {
     "ALTER TABLE query_log ADD COLUMN read_us BIGINT NOT NULL DEFAULT 0;
@@ -151,6 +155,7 @@ pub(super) fn fourth() -> String {
         .to_owned()
 }
 
+/// Everything that makes an empty schema a store.
 pub(super) fn first() -> String {
     let mut sql = TABLES.to_owned();
     for table in Table::ALL {

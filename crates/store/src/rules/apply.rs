@@ -1,6 +1,7 @@
 //! One commit, written.
 
 use super::familiar::Mark;
+use super::found::Found;
 use super::read::LEARNT;
 use super::work::Work;
 use crate::StoreError;
@@ -25,6 +26,7 @@ impl<'a> Work<'a> {
         now_us: i64,
     ) -> Result<CommitReport, StoreError> {
         self.report = CommitReport::default();
+        self.found = Found::default();
         self.filing = Duration::ZERO;
         let log = commit.log.as_ref().map(|_| self.memory.next_log);
         self.memory.next_log += i64::from(log.is_some());
@@ -209,21 +211,23 @@ impl<'a> Work<'a> {
         )
     }
 
-    fn write_log(&self, log: i64, row: &LogRow, now_us: i64) -> Result<(), StoreError> {
+    fn write_log(&mut self, log: i64, row: &LogRow, now_us: i64) -> Result<(), StoreError> {
         let subjects: Vec<i64> = row
             .subjects
             .iter()
             .map(|subject| self.followed(*subject))
             .collect();
+        let found = self.found.take_text();
         let json = |list: serde_json::Result<String>| {
             list.map_err(|error| StoreError::invalid(error.to_string()))
         };
         self.send(
             "INSERT INTO query_log(id, query, subjects, target, cursor, credential, node, status,
                outcome, reason, at_us, scheduled_us, sent_us, answered_us, committed_us, budgets,
-               rank_us, read_us, seed_us, bytes, mended, rows_new, rows_changed, definition)
+               rank_us, read_us, seed_us, bytes, mended, rows_new, rows_changed, definition,
+               found)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                     ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
+                     ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)",
             cells![
                 log,
                 &*row.query,
@@ -248,7 +252,8 @@ impl<'a> Work<'a> {
                 row.mended,
                 self.report.rows_new,
                 self.report.rows_changed,
-                &*row.definition
+                &*row.definition,
+                found
             ],
         )?;
         Ok(())

@@ -25,10 +25,11 @@ pub(crate) fn detail(database: &dyn Database) -> Result<Detail, StoreError> {
     })
 }
 
-const RUNS: &str = "SELECT id, network, host, definition, clock, settings, started_us, ended_us,
+pub(super) const RUNS: &str =
+    "SELECT id, network, host, definition, clock, settings, started_us, ended_us,
                            end_reason FROM runs";
 
-fn run(row: &dyn Row) -> Result<RunDetail, StoreError> {
+pub(super) fn run(row: &dyn Row) -> Result<RunDetail, StoreError> {
     Ok(RunDetail {
         number: row.get(0)?,
         network: row.get(1)?,

@@ -5,6 +5,7 @@
 //! objects is then found by the best of them. The rows that describe the objects come later.
 
 use super::export::ALL_IDS;
+use super::found::Stored;
 use super::meet::{cursors_meet, outcomes_meet, sights_meet, tasks_meet};
 use super::names::Names;
 use super::work::{Memory, Work};
@@ -33,13 +34,15 @@ enum Holds {
     Object,
     /// A list of keys, as JSON.
     Objects,
+    /// What a call brought.
+    Findings,
     /// The number of a call.
     Call,
     /// The number of a run.
     Run,
 }
 
-use Holds::{Call, Object, Objects, Run, Value};
+use Holds::{Call, Findings, Object, Objects, Run, Value};
 
 /// A table that tells of the crawl.
 struct Joined {
@@ -83,18 +86,20 @@ const TABLES: &[Joined] = &[
     Joined {
         select: "SELECT id, query, subjects, target, cursor, credential, node, status, outcome, reason,
                         at_us, scheduled_us, sent_us, answered_us, committed_us, budgets, rank_us,
-                        read_us, seed_us, bytes, mended, rows_new, rows_changed, definition
+                        read_us, seed_us, bytes, mended, rows_new, rows_changed, definition,
+                        found
                  FROM query_log ORDER BY id",
         columns: &[
             Call, Value, Objects, Value, Value, Value, Value, Value, Value, Value, Value, Value,
             Value, Value, Value, Value, Value, Value, Value, Value, Value, Value, Value,
-            Value,
+            Value, Findings,
         ],
         insert: "INSERT INTO query_log(id, query, subjects, target, cursor, credential, node, status,
                    outcome, reason, at_us, scheduled_us, sent_us, answered_us, committed_us, budgets,
-                   rank_us, read_us, seed_us, bytes, mended, rows_new, rows_changed, definition)
+                   rank_us, read_us, seed_us, bytes, mended, rows_new, rows_changed, definition,
+                   found)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                         ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
+                         ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)",
     },
     Joined {
         select: "SELECT log, body FROM raw ORDER BY log",
@@ -342,6 +347,12 @@ impl Translator<'_, '_> {
                     serde_json::to_string(&keys?)
                         .map_err(|error| StoreError::invalid(error.to_string()))?,
                 );
+            }
+            (Findings, Cell::Text(text)) if !text.is_empty() => {
+                let found = Stored::read(text)
+                    .map_err(|error| corrupt(format!("what a call brought: {error}")))?;
+                let found = found.translated(&mut |key| self.key(work, key))?;
+                *text = Cow::Owned(found.to_text());
             }
             (Call, Cell::Integer(log)) if *log > 0 => *log += self.offsets.calls,
             (Run, Cell::Integer(run)) => *run += self.offsets.runs,

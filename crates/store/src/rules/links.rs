@@ -4,7 +4,7 @@ use super::statements::Held;
 use super::work::Work;
 use crate::StoreError;
 use crate::cell::cells;
-use kittiwake_model::{Link, LinkTable, List};
+use kittiwake_model::{Link, LinkTable, List, Name};
 
 /// Kind, from, to and more; says whether it was new.
 pub(crate) const INSERT_LINK: &str =
@@ -54,7 +54,7 @@ impl<'a> Work<'a> {
                 self.write_relation(from, to, link)?;
                 self.hand_along(from, to)
             }
-            LinkTable::UserTags => self.write_user_tag(from, to),
+            LinkTable::UserTags => self.write_user_tag(from, to, &link.kind),
             LinkTable::Links => {
                 self.write_link(from, to, link)?;
                 self.link_shows(&link.kind, from, to)
@@ -115,6 +115,7 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         self.report.rows_new += 1;
+        self.found.new_relation(source, target);
         if vanished_us.is_none() {
             return Ok(());
         }
@@ -133,7 +134,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    fn write_user_tag(&mut self, user: i64, tag: i64) -> Result<(), StoreError> {
+    fn write_user_tag(&mut self, user: i64, tag: i64, kind: &Name) -> Result<(), StoreError> {
         let at_us = self.at_us();
         let inserted = self.execute(
             "INSERT INTO user_tags(\"user\", tag, first_seen_us, last_seen_us)
@@ -141,7 +142,9 @@ impl<'a> Work<'a> {
             cells![user, tag, at_us],
         )?;
         self.report.rows_new += inserted as u32;
-        if inserted == 0 {
+        if inserted > 0 {
+            self.found.new_link(kind, user, tag);
+        } else {
             self.send(
                 "UPDATE user_tags SET first_seen_us = min(first_seen_us, ?3),
                                       last_seen_us = max(last_seen_us, ?3)
@@ -158,7 +161,9 @@ impl<'a> Work<'a> {
         let cells = cells![&*link.kind, from, to, began_us, seen_us];
         let inserted = self.execute(INSERT_LINK, cells)?;
         self.report.rows_new += inserted as u32;
-        if inserted == 0 {
+        if inserted > 0 {
+            self.found.new_link(&link.kind, from, to);
+        } else {
             self.send(WIDEN_LINK, cells)?;
         }
         Ok(())

@@ -6,6 +6,7 @@
 
 mod apply;
 mod brings;
+pub(crate) mod browse;
 mod conversations;
 mod depth;
 pub(crate) mod detail;
@@ -14,6 +15,7 @@ pub(crate) mod export;
 mod extent;
 pub(crate) mod familiar;
 mod filing;
+mod found;
 mod identity;
 mod import;
 pub(crate) mod join;

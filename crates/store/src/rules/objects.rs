@@ -178,6 +178,7 @@ impl<'a> Work<'a> {
             fresh.is_pending = false;
         }
         self.report.rows_new += 1;
+        self.found.new_object(table, key);
         self.row_written(table, key, None, after, !was_pending)?;
         Ok(true)
     }
@@ -285,6 +286,7 @@ impl<'a> Work<'a> {
                 fresh.is_pending = false;
             }
             self.report.rows_new += 1;
+            self.found.new_object(table, key);
             let is_unmet = fresh.is_some_and(|fresh| !fresh.is_pending);
             self.row_written(table, key, None, after, is_unmet)?;
             return Ok(RowNow::AsTold);
@@ -295,6 +297,7 @@ impl<'a> Work<'a> {
         if values_changed {
             self.put_groups(table, key, &groups)?;
             self.report.rows_changed += 1;
+            self.found.changed_object(table, key);
             let after = Bearings::of(table, &groups);
             self.row_written(table, key, Some(before), after, false)?;
         } else if changed {

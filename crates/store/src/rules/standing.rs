@@ -90,6 +90,7 @@ impl Work<'_> {
             }
             return Ok(());
         }
+        self.found.changed_object(Table::Users, key);
         // An answer that comes in late tells of a spell that is over.
         let until_us = (last_present_us > at_us).then_some(last_present_us);
         self.send(
@@ -127,16 +128,19 @@ impl Work<'_> {
     }
 
     /// The post is not there any more.
-    fn delete(&self, key: i64) -> Result<(), StoreError> {
+    fn delete(&mut self, key: i64) -> Result<(), StoreError> {
         let at_us = self.at_us();
         if self.last_present_us(Table::Statuses, key)? > at_us {
             return Ok(());
         }
-        self.send(
+        let deleted = self.execute(
             "UPDATE statuses SET deleted_us = ?2
              WHERE key = ?1 AND (deleted_us IS NULL OR deleted_us > ?2)",
             cells![key, at_us],
         )?;
+        if deleted > 0 {
+            self.found.changed_object(Table::Statuses, key);
+        }
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use super::extent::{Extent, guessed_table};
 use super::familiar::Familiar;
+use super::found::Found;
 use super::relax::{HandOn, HandOnList};
 use super::times::Times;
 use crate::cell::{Cell, cells};
@@ -139,6 +140,8 @@ pub(super) struct Work<'a> {
     /// The stamp of everything the present commit observed.
     pub stamp: Stamp,
     pub report: CommitReport,
+    /// What the present commit brought.
+    pub found: Found,
     /// Time that filing what the present commit brings took.
     pub filing: Duration,
     /// Times that this transaction has not written.
@@ -175,6 +178,7 @@ impl<'a> Work<'a> {
             memory,
             stamp: Stamp::default(),
             report: CommitReport::default(),
+            found: Found::default(),
             filing: Duration::ZERO,
             times: Times::default(),
             depths: NumberMap::default(),

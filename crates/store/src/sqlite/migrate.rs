@@ -33,6 +33,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         to: 4,
         apply: |connection| connection.execute_batch(schema::FOURTH),
     },
+    Migration {
+        to: 5,
+        apply: |connection| connection.execute_batch(schema::FIFTH),
+    },
 ];
 
 fn first_schema(connection: &Connection) -> rusqlite::Result<()> {

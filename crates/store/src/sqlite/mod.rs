@@ -14,6 +14,7 @@ mod places;
 #[cfg(test)]
 mod plans;
 mod schema;
+pub(crate) mod search;
 mod statements;
 mod views;
 #[cfg(test)]
@@ -192,7 +193,7 @@ fn start_writer(
 mod tests {
     use super::SqliteStore;
     use crate::suite::{Inspect, Place};
-    use crate::{OpenMode, StoreError};
+    use crate::{Location, OpenMode, StoreError};
 
     struct Folder(tempfile::TempDir);
 
@@ -200,6 +201,10 @@ mod tests {
         fn open(&self) -> Result<Box<dyn Inspect>, StoreError> {
             let path = self.0.path().join("crawl.db");
             Ok(Box::new(SqliteStore::open(&path, OpenMode::Crawl)?))
+        }
+
+        fn location(&self) -> Location {
+            Location::File(self.0.path().join("crawl.db"))
         }
     }
 

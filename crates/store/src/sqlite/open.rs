@@ -197,7 +197,7 @@ pub(super) fn wait_for_turn(path: &Path) -> Result<CrawlLock, StoreError> {
 }
 
 /// The one path of a file that may have several: a link is another name, not another file.
-fn real_path(path: &Path) -> PathBuf {
+pub(super) fn real_path(path: &Path) -> PathBuf {
     const LINKS_MAX: usize = 40;
     if let Ok(found) = std::fs::canonicalize(path) {
         return found;
@@ -220,6 +220,27 @@ fn real_path(path: &Path) -> PathBuf {
     match (std::fs::canonicalize(folder), path.file_name()) {
         (Ok(folder), Some(name)) => folder.join(name),
         _ => path,
+    }
+}
+
+/// What tells a file from another that has taken its place.
+pub(super) type FileMark = (u64, u64);
+
+/// `None` if nothing is there.
+pub(super) fn mark_of(path: &Path) -> Option<FileMark> {
+    let metadata = std::fs::metadata(path).ok()?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        Some((metadata.dev(), metadata.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let made = metadata.created().ok()?;
+        let made = made
+            .duration_since(std::time::SystemTime::UNIX_EPOCH)
+            .ok()?;
+        Some((made.as_secs(), made.subsec_nanos().into()))
     }
 }
 

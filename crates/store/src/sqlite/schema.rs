@@ -146,6 +146,11 @@ ALTER TABLE query_log ADD COLUMN read_us INTEGER NOT NULL DEFAULT 0;
 UPDATE query_log SET read_us = seed_us, seed_us = 0;
 ";
 
+/// What the fifth schema added: the keys of what an answer brought.
+pub(super) const FIFTH: &str = "
+ALTER TABLE query_log ADD COLUMN found TEXT NOT NULL DEFAULT '';
+";
+
 /// Every table of a store, for counting and for checking the documentation.
 pub(super) const TABLE_NAMES: &[&str] = &[
     "ids",

@@ -309,6 +309,16 @@ pub(super) async fn key(store: &dyn Inspect, identity: &Identity) -> Key {
     Key(rows[0][0].as_ref().unwrap().parse().unwrap())
 }
 
+/// The key of an identity that the store has met.
+pub(super) async fn key_of(store: &dyn Inspect, identity: &Identity) -> Key {
+    let (kind, id) = (
+        &identity.kind,
+        identity.canonical.as_deref().unwrap_or_default(),
+    );
+    let sql = format!("SELECT key FROM ids WHERE alias = '' AND type = '{kind}' AND id = '{id}'");
+    Key(number(store, &sql).await)
+}
+
 pub(super) async fn select(store: &dyn Inspect, sql: &str) -> TextRows {
     store.select(sql.to_owned()).await.unwrap()
 }

@@ -6,6 +6,7 @@
     reason = "helpers of tests are tests too"
 )]
 
+mod browse;
 mod control;
 mod copy;
 mod disk_full;

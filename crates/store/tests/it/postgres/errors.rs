@@ -103,7 +103,7 @@ fn a_newer_schema_is_refused() {
         assert_says(&error, StoreErrorKind::Newer, "newer version");
     }
     // Nothing was changed by trying.
-    schema.run("UPDATE rules SET value = '4' WHERE name = 'schema'");
+    schema.run("UPDATE rules SET value = '5' WHERE name = 'schema'");
     drop(open(&schema));
 }
 
@@ -112,11 +112,12 @@ fn an_older_schema_is_read_once_it_was_crawled_into() {
     let schema = schema();
     drop(open(&schema));
     schema.run("ALTER TABLE query_log DROP COLUMN read_us CASCADE");
+    schema.run("ALTER TABLE query_log DROP COLUMN found CASCADE");
     schema.run("UPDATE rules SET value = '3' WHERE name = 'schema'");
     let error = refused(&schema.url, OpenMode::Read);
     assert_says(&error, StoreErrorKind::Other, "older version");
     drop(open(&schema));
-    schema.run("SELECT read_us FROM query_log");
+    schema.run("SELECT read_us, found FROM query_log");
 }
 
 #[test]

@@ -10,12 +10,16 @@ mod tls;
 use kittiwake_model::{Commit, Group, Identity, Key, LogRow, Object, Outcome, OutcomeCode};
 use kittiwake_model::{Discovery, RealTime, Reference, Standing, Table, Value, WorldTime};
 use kittiwake_store::suite::{Inspect, Place};
-use kittiwake_store::{OpenMode, PostgresStore, Store, StoreError};
+use kittiwake_store::{Location, OpenMode, PostgresStore, Store, StoreError};
 use server::Schema;
 
 impl Place for Schema {
     fn open(&self) -> Result<Box<dyn Inspect>, StoreError> {
         Ok(Box::new(open(self)))
+    }
+
+    fn location(&self) -> Location {
+        Location::Server(self.url.clone())
     }
 }
 

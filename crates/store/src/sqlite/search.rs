@@ -1,0 +1,311 @@
+//! The index of a crawl's file: `FILE.search` beside it.
+//!
+//! Whoever looks opens it anew, so that it may be deleted, or replaced, at any time. What is there and is
+//! ours is written over when it cannot be used; a file of somebody else is set aside.
+
+use super::database::SqliteDatabase;
+use super::error::refused;
+use super::open;
+use crate::database::{Database, Reader as _};
+use crate::index::{IndexKeeper, IndexReader, Look, Sources, Words, WordsDialect};
+use crate::rules::browse::indexing::STATE_TABLES;
+use crate::words::fts5;
+use crate::{OpenMode, StoreError, StoreErrorKind};
+use rusqlite::{Connection, OpenFlags};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// "Kits": marks an index as ours.
+const APPLICATION_ID: i32 = 0x4B69_7473;
+/// Where SQLite keeps the mark in a file.
+const APPLICATION_ID_PLACE: usize = 68;
+/// How long somebody who looks waits for the index. It is written in small steps.
+const BUSY_WAIT: Duration = Duration::from_secs(2);
+/// Files of others that may have been set aside.
+const ASIDE_MAX: u32 = 100;
+
+const DIALECT: WordsDialect = WordsDialect {
+    create: &[
+        "CREATE VIRTUAL TABLE IF NOT EXISTS search_users USING fts5(
+           words, content='', contentless_delete=1, tokenize='ascii', prefix='3')",
+        "CREATE VIRTUAL TABLE IF NOT EXISTS search_posts USING fts5(
+           words, content='', contentless_delete=1, tokenize='ascii', prefix='3')",
+    ],
+    put: |list| match list {
+        Words::Users => "INSERT OR REPLACE INTO search_users(rowid, words) VALUES (?1, ?2)",
+        Words::Posts => "INSERT OR REPLACE INTO search_posts(rowid, words) VALUES (?1, ?2)",
+    },
+    remove: |list| match list {
+        Words::Users => "DELETE FROM search_users WHERE rowid = ?1",
+        Words::Posts => "DELETE FROM search_posts WHERE rowid = ?1",
+    },
+    find: |list| match list {
+        Words::Users => {
+            "SELECT rowid FROM search_users WHERE search_users MATCH ?1 AND rowid < ?2
+             ORDER BY rowid DESC LIMIT ?3"
+        }
+        Words::Posts => {
+            "SELECT rowid FROM search_posts WHERE search_posts MATCH ?1 AND rowid < ?2
+             ORDER BY rowid DESC LIMIT ?3"
+        }
+    },
+    words: fts5::words,
+    query: fts5::query,
+};
+
+/// The index of the file at `path`.
+fn place(path: &Path) -> PathBuf {
+    open::beside(&open::real_path(path), ".search")
+}
+
+/// See [`crate::Location::with_sources`].
+pub(crate) fn with_sources(
+    path: &Path,
+    work: &mut dyn FnMut(&Sources<'_>) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    open::check_file(path, OpenMode::Read)?;
+    let connection = open::reader(path)?;
+    let mark = open::mark_of(path);
+    let index = SearchFile(place(path));
+    work(&Sources {
+        crawl: &SqliteDatabase::new(&connection),
+        index: &index,
+        is_current: &|| open::mark_of(path) == mark,
+    })
+}
+
+#[derive(Debug)]
+struct SearchFile(PathBuf);
+
+impl IndexReader for SearchFile {
+    fn look(&self, look: &mut Look<'_>) -> Result<(), StoreError> {
+        let Some(connection) = self.open()? else {
+            return Ok(());
+        };
+        match look(&SqliteDatabase::new(&connection), &DIALECT) {
+            // It is being made anew, or has to be: there is nothing to be found in it for now.
+            Err(error) if is_unusable(&error) => {
+                tracing::warn!(%error, "the index of words cannot be read");
+                Ok(())
+            }
+            looked => looked,
+        }
+    }
+}
+
+/// Whether an error tells of the index's state, and not of the question.
+fn is_unusable(error: &StoreError) -> bool {
+    !matches!(
+        error.kind(),
+        StoreErrorKind::Stopped | StoreErrorKind::Locked | StoreErrorKind::Invalid
+    )
+}
+
+impl SearchFile {
+    /// `None` if there is none that can be read.
+    fn open(&self) -> Result<Option<Connection>, StoreError> {
+        if whose(&self.0) != Whose::Ours {
+            return Ok(None);
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = Connection::open_with_flags(&self.0, flags).map_err(refused);
+        let opened = opened.and_then(|connection| {
+            connection.busy_timeout(BUSY_WAIT).map_err(refused)?;
+            connection
+                .pragma_update(None, "query_only", true)
+                .map_err(refused)?;
+            Ok(connection)
+        });
+        match opened {
+            Ok(connection) => Ok(Some(connection)),
+            Err(error) if is_unusable(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Nobodys,
+    Ours,
+    Others,
+}
+
+/// Whose file lies there. One that was cut off before its mark could be written is nobody's.
+fn whose(path: &Path) -> Whose {
+    let Ok(file) = std::fs::File::open(path) else {
+        return if path.exists() {
+            Whose::Others
+        } else {
+            Whose::Nobodys
+        };
+    };
+    let mut head = Vec::new();
+    let read = file
+        .take(APPLICATION_ID_PLACE as u64 + 4)
+        .read_to_end(&mut head);
+    if read.is_err() {
+        return Whose::Others;
+    }
+    match head.get(APPLICATION_ID_PLACE..) {
+        _ if head.is_empty() => Whose::Nobodys,
+        Some(mark) if *mark == APPLICATION_ID.to_be_bytes() => Whose::Ours,
+        _ => Whose::Others,
+    }
+}
+
+/// See [`crate::Location::with_index_keeper`].
+pub(crate) fn with_index_keeper(
+    path: &Path,
+    work: &mut dyn FnMut(&dyn IndexKeeper) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    open::check_file(path, OpenMode::Read)?;
+    let crawl = open::reader(path)?;
+    let place = place(path);
+    let index = open_or_make(&place)?;
+    work(&Keeper {
+        crawl: SqliteDatabase::new(&crawl),
+        index: SqliteDatabase::new(&index),
+        files: [path.to_owned(), place].map(|path| (open::mark_of(&path), path)),
+    })
+}
+
+/// Opens the index for writing; one that cannot be read is thrown away.
+fn open_or_make(path: &Path) -> Result<Connection, StoreError> {
+    if whose(path) == Whose::Others {
+        set_aside(path)?;
+    }
+    match make(path) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                StoreErrorKind::Corrupt | StoreErrorKind::NotOurs
+            ) =>
+        {
+            tracing::warn!(%error, "the index of words is damaged; it is made anew");
+            remove(path)?;
+            make(path)
+        }
+        made => made,
+    }
+}
+
+fn make(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(refused)?;
+    connection.busy_timeout(BUSY_WAIT).map_err(refused)?;
+    for (name, value) in [
+        ("page_size", open::PAGE_BYTES.to_string()),
+        ("application_id", APPLICATION_ID.to_string()),
+        ("journal_mode", "WAL".to_owned()),
+        ("synchronous", "NORMAL".to_owned()),
+        ("cache_size", "-32768".to_owned()),
+    ] {
+        connection
+            .execute_batch(&format!("PRAGMA {name} = {value}"))
+            .map_err(refused)?;
+    }
+    for sql in STATE_TABLES.iter().chain(DIALECT.create) {
+        connection.execute_batch(sql).map_err(refused)?;
+    }
+    Ok(connection)
+}
+
+fn remove(path: &Path) -> Result<(), StoreError> {
+    for file in [
+        path.to_owned(),
+        open::beside(path, "-wal"),
+        open::beside(path, "-shm"),
+    ] {
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(in_the_way(&file, &error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn set_aside(path: &Path) -> Result<(), StoreError> {
+    let free = (1..=ASIDE_MAX).map(|number| open::beside(path, &format!(".aside-{number}")));
+    let Some(aside) = free.into_iter().find(|aside| !aside.exists()) else {
+        return Err(in_the_way(path, &std::io::ErrorKind::AlreadyExists.into()));
+    };
+    tracing::warn!(
+        from = %path.display(), to = %aside.display(),
+        "what lies in the place of the index of words is none; it is set aside"
+    );
+    std::fs::rename(path, &aside).map_err(|error| in_the_way(path, &error))
+}
+
+fn in_the_way(path: &Path, error: &std::io::Error) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Denied,
+        format!(
+            "{} is in the way of the index of words and cannot be moved: {error}",
+            path.display()
+        ),
+    )
+}
+
+#[derive(Debug)]
+struct Keeper<'c> {
+    crawl: SqliteDatabase<'c>,
+    index: SqliteDatabase<'c>,
+    /// The two files, and what they were when they were opened.
+    files: [(Option<open::FileMark>, PathBuf); 2],
+}
+
+impl IndexKeeper for Keeper<'_> {
+    fn crawl(&self) -> &dyn Database {
+        &self.crawl
+    }
+
+    fn index(&self) -> &dyn Database {
+        &self.index
+    }
+
+    fn dialect(&self) -> &WordsDialect {
+        &DIALECT
+    }
+
+    fn begin(&self) -> Result<(), StoreError> {
+        let is_current = |(mark, path): &(_, PathBuf)| open::mark_of(path) == *mark;
+        if !self.files.iter().all(is_current) {
+            return Err(StoreError::new(
+                StoreErrorKind::Missing,
+                "the file, or its index of words, was deleted or replaced",
+            ));
+        }
+        self.index.execute("BEGIN IMMEDIATE".into(), &[])?;
+        self.crawl.begin_view()
+    }
+
+    fn commit(&self) -> Result<(), StoreError> {
+        self.crawl.end_view();
+        self.index.execute("COMMIT".into(), &[]).map(drop)
+    }
+
+    fn roll_back(&self) {
+        self.crawl.end_view();
+        if let Err(error) = self.index.execute("ROLLBACK".into(), &[]) {
+            tracing::debug!(%error, "a step of the index had ended already");
+        }
+    }
+
+    fn clear(&self) -> Result<(), StoreError> {
+        for sql in [
+            "DELETE FROM search_state",
+            "DELETE FROM search_people",
+            "INSERT INTO search_users(search_users) VALUES ('delete-all')",
+            "INSERT INTO search_posts(search_posts) VALUES ('delete-all')",
+        ] {
+            self.index.execute(sql.into(), &[])?;
+        }
+        Ok(())
+    }
+}
