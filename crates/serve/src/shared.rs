@@ -94,6 +94,8 @@ pub struct Shared {
     pub(crate) looked_us: AtomicU64,
     /// Asks for another picture at once.
     pub(crate) look_soon: Notify,
+    /// Somebody looks after a time when nobody did.
+    pub(crate) watched: Notify,
     pub(crate) stop: watch::Receiver<bool>,
     pub(crate) standing: watch::Sender<Arc<Standing>>,
 }
@@ -125,6 +127,7 @@ impl Shared {
             reports: AtomicU64::new(0),
             looked_us: AtomicU64::new(0),
             look_soon: Notify::new(),
+            watched: Notify::new(),
             stop,
             standing: watch::Sender::new(Arc::default()),
         })
@@ -134,11 +137,13 @@ impl Shared {
     pub fn standing(&self) -> Arc<Standing> {
         let now_us = (self.now)().micros().unsigned_abs();
         self.looked_us.store(now_us, Ordering::Relaxed);
+        self.watched.notify_one();
         Arc::clone(&self.standing.borrow())
     }
 
     /// Tells when there is another picture.
     pub fn standing_changes(&self) -> watch::Receiver<Arc<Standing>> {
+        self.watched.notify_one();
         self.standing.subscribe()
     }
 

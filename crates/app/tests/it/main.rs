@@ -39,6 +39,7 @@ mod plan;
 mod pools;
 mod postgres;
 mod revisits;
+mod serve;
 mod servers;
 mod settings;
 mod simulate;

@@ -77,16 +77,22 @@ impl Looker {
         loop {
             let started = Instant::now();
             self.refresh().await;
-            let least = if self.is_watched() {
-                QUICK_EVERY
-            } else {
-                IDLE_EVERY
-            };
-            let pause = least.max(started.elapsed() * SHARE_OF_TIME);
+            let pause = QUICK_EVERY.max(started.elapsed() * SHARE_OF_TIME);
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = self.rest(pause) => {}
                 () = self.shared.look_soon.notified() => {}
                 () = crate::connection::stopped(&mut stop) => return,
+            }
+        }
+    }
+
+    /// Waits until it is time to look again: longer where nobody does.
+    async fn rest(&self, pause: Duration) {
+        tokio::time::sleep(pause).await;
+        if !self.is_watched() {
+            tokio::select! {
+                () = tokio::time::sleep(IDLE_EVERY) => {}
+                () = self.shared.watched.notified() => {}
             }
         }
     }
