@@ -173,7 +173,7 @@ pub(crate) fn learnt(database: &dyn Database) -> Result<Vec<Learnt>, StoreError>
     Ok(rows.into_iter().flatten().map(learnt).collect())
 }
 
-fn bytes_of(hex: &str) -> Option<Vec<u8>> {
+pub(crate) fn bytes_of(hex: &str) -> Option<Vec<u8>> {
     let (pairs, odd) = hex.as_bytes().as_chunks::<2>();
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let byte = |[high, low]: &[u8; 2]| Some((digit(*high)? * 16 + digit(*low)?) as u8);
@@ -237,6 +237,14 @@ pub(crate) fn tasks(
     Ok(records)
 }
 
+/// A post is as near as its author, or nearer if it was named itself.
+pub(super) fn depth(database: &dyn Database, key: i64) -> Result<Option<u32>, StoreError> {
+    let sql = "SELECT min(depth) FROM subjects WHERE key IN (
+                 ?1, (SELECT author FROM statuses WHERE key = ?1),
+                 (SELECT author FROM comments WHERE key = ?1))";
+    database.only(sql, cells![key], |row| row.get(0))
+}
+
 fn task(
     database: &dyn Database,
     subject: Key,
@@ -251,14 +259,7 @@ fn task(
     let (Some(row), Some(identity)) = (row, identity(database, subject)?) else {
         return Ok(None);
     };
-    // A post is as near as its author, or nearer if it was named itself.
-    let depth = database.only(
-        "SELECT min(depth) FROM subjects WHERE key IN (
-               ?1, (SELECT author FROM statuses WHERE key = ?1),
-               (SELECT author FROM comments WHERE key = ?1))",
-        cells![subject.0],
-        |row| row.get(0),
-    )?;
+    let depth = depth(database, subject.0)?;
     let (opted_out, counts) = database.only(
         "SELECT max(CASE WHEN opted_out = 1 THEN 1 ELSE 0 END),
                     max(CASE WHEN key = ?1 THEN statuses_count END),

@@ -8,6 +8,7 @@ use crate::browse::{
 };
 use crate::cell::{Row, cells};
 use crate::database::Database;
+pub(crate) use crate::rules::detail::lanes;
 use kittiwake_model::RealTime;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -111,17 +112,6 @@ pub(crate) fn activity(
         Ok(())
     })?;
     Ok(activity)
-}
-
-pub(crate) fn lanes(database: &dyn Database) -> Result<Vec<String>, StoreError> {
-    // One jump of the index per lane.
-    let sql = "WITH RECURSIVE lanes(lane) AS (
-                 SELECT min(lane) FROM frontier
-                 UNION ALL
-                 SELECT (SELECT min(lane) FROM frontier WHERE lane > lanes.lane) FROM lanes
-                 WHERE lane IS NOT NULL)
-               SELECT lane FROM lanes WHERE lane IS NOT NULL LIMIT 1000";
-    database.all(sql, &[], |row| row.get(0))
 }
 
 /// The upper ends of the stretches of ages: minutes, hours, days, weeks, months, a year.
