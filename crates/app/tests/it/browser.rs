@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Lines that the program may say before it says where the dashboard is.
 const LINES_MAX: usize = 50;
+const DASHBOARD: &str = "the dashboard is at ";
 
 const WIDE: View = View {
     width: 1_360,
@@ -50,20 +51,16 @@ impl Served {
             .expect("the binary starts");
         let stderr = process.stderr.take().expect("standard error is piped");
         let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
-        let said: Vec<String> = lines
-            .by_ref()
-            .take(LINES_MAX)
-            .scan(false, |is_over, line| {
-                let was_over = *is_over;
-                *is_over = line.contains("the dashboard is at");
-                (!was_over).then_some(line)
-            })
-            .collect();
+        let mut said: Vec<String> = Vec::new();
+        for line in lines.by_ref().take(LINES_MAX) {
+            said.push(line);
+            if said.last().is_some_and(|line| line.contains(DASHBOARD)) {
+                break;
+            }
+        }
         // Whoever writes must find somebody who reads.
         std::thread::spawn(move || lines.for_each(drop));
-        let words = said
-            .last()
-            .and_then(|line| line.split("dashboard is at ").nth(1));
+        let words = said.last().and_then(|line| line.split(DASHBOARD).nth(1));
         let address = words.and_then(|words| words.split('/').nth(2));
         let address = address.unwrap_or_else(|| panic!("no address: {said:?}"));
         Self {

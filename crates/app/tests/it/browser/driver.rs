@@ -34,9 +34,10 @@ pub(crate) struct Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        let end = self.client.delete(&self.session);
-        let end = end.timeout(Duration::from_secs(20)).send();
-        let _ = self.runtime.block_on(end);
+        let _ = self.runtime.block_on(async {
+            let end = self.client.delete(&self.session);
+            end.timeout(Duration::from_secs(20)).send().await
+        });
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }
