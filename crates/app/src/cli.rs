@@ -11,6 +11,7 @@ mod network;
 mod parse;
 mod partition;
 mod plan;
+mod serve;
 mod simulate;
 
 pub(crate) use completions::CompletionsArguments;
@@ -23,6 +24,7 @@ pub(crate) use man::ManArguments;
 pub(crate) use network::{CheckArguments, NetworkCommand};
 pub(crate) use parse::{Refused, command, parse};
 pub(crate) use plan::PlanArguments;
+pub(crate) use serve::{How, ServeArguments, ServingArguments};
 pub(crate) use simulate::{ObjectiveChoice, SimulateArguments};
 
 use crate::{duration, history, money};
@@ -56,11 +58,13 @@ Try it without keys or services: kittiwake demo";
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Crawl a network into a file, or go on with a crawl.
-    Crawl(Box<CrawlArguments>),
+    Crawl(Box<CrawlCommand>),
     /// Tell how many calls a crawl will make, how long it takes and what it costs.
     Plan(Box<PlanArguments>),
     /// Show what a crawl file holds and how far the crawl is.
     Status(StatusArguments),
+    /// Show a crawl in the browser, and to programs by an HTTP API.
+    Serve(ServeArguments),
     /// Let a running crawl, or one of its robots, send nothing more until it is resumed.
     Pause(ControlArguments),
     /// Let a paused crawl, or one of its robots, go on.
@@ -103,7 +107,17 @@ pub(crate) enum Command {
     Man(ManArguments),
 }
 
+/// A crawl, and whether it is shown.
 #[derive(Debug, Args)]
+pub(crate) struct CrawlCommand {
+    #[command(flatten)]
+    pub crawl: CrawlArguments,
+
+    #[command(flatten)]
+    pub serving: ServingArguments,
+}
+
+#[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
   kittiwake crawl mastodon@mastodon.example alice --into alice.db --contact me@example.org
@@ -207,8 +221,9 @@ pub(crate) struct CrawlArguments {
     #[arg(long, conflicts_with = "until_idle")]
     pub again: bool,
 
-    /// How calls are divided among people who are visited again: adaptive, round-robin, or another of
-    /// those that simulate compares. ROBOT=NAME chooses for one robot; again for each.
+    /// How calls are divided among those who are visited again: adaptive, round-robin, or another of
+    /// those that simulate compares. ROBOT=NAME chooses for one robot; again for each. Robots that are
+    /// told no times go by changes, unless another than adaptive is chosen for all.
     #[arg(
         long = "policy",
         value_name = "[ROBOT=]NAME",
@@ -217,8 +232,13 @@ pub(crate) struct CrawlArguments {
     )]
     pub policies: Vec<String>,
 
-    /// Of how many people a robot holds all in memory; of more it holds those who are next, and the
-    /// others in FILE.index, which may be deleted at any time.
+    /// What one of the things that a robot finds is worth, against a post, where robots share a limit:
+    /// relations=0.5. Posts, comments and descriptions are worth 1, entries of lists of people 0.1.
+    #[arg(long = "worth", value_name = "ROBOT=NUMBER", value_delimiter = ',')]
+    pub worths: Vec<String>,
+
+    /// How many of those who are visited again are held in memory, by all robots together; of more it
+    /// holds those who are next, and the others in FILE.index, which may be deleted at any time.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub in_memory: u32,
 
@@ -465,8 +485,11 @@ pub(crate) enum SimLimits {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  kittiwake demo")]
+#[command(after_help = "Examples:\n  kittiwake demo\n  kittiwake demo --serve")]
 pub(crate) struct DemoArguments {
+    #[command(flatten)]
+    pub serving: ServingArguments,
+
     /// Print the summary as JSON.
     #[arg(long)]
     pub json: bool,

@@ -17,6 +17,14 @@ pub(crate) fn open_files_max() -> Option<u64> {
     rustix::process::getrlimit(Resource::Nofile).current
 }
 
+/// Lets this process have as many files open as the system allows it: a server has one for everybody who looks.
+pub(crate) fn raise_open_files() {
+    let mut limit = rustix::process::getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where it is not allowed, fewer can look at once.
+    let _ = rustix::process::setrlimit(Resource::Nofile, limit);
+}
+
 /// Whether a file can be made in the folder: tried, because permissions do not tell of quotas and
 /// read-only disks. What was made is removed.
 pub(crate) fn try_to_write(folder: &Path) -> std::io::Result<()> {

@@ -28,6 +28,7 @@ mod policies;
 mod progress;
 mod reach;
 mod robots;
+mod serving;
 mod settings;
 mod showcase;
 mod since;

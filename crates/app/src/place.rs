@@ -28,7 +28,16 @@ impl Place {
             Some((name, host)) => (name, Some(host)),
             None => (named, None),
         };
-        let network = definitions::find(name)?;
+        Self::of(definitions::find(name)?, named_host, address)
+    }
+
+    /// A network at the host that was named, or at an address instead.
+    pub(crate) fn of(
+        network: Network,
+        named_host: Option<&str>,
+        address: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let name = network.name().clone();
         let base = match (address, named_host) {
             (Some(_), _) if network.asks_subjects() => {
                 return Err(Failure::usage(format!(

@@ -218,7 +218,7 @@ mod tests {
         else {
             panic!("not a crawl");
         };
-        *arguments
+        arguments.crawl
     }
 
     /// Whether the argument itself takes this value.

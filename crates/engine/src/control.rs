@@ -160,6 +160,7 @@ impl Scheduler {
     pub(crate) fn switch_off(&mut self, robots: impl IntoIterator<Item = Name>) {
         self.controls.stopped.extend(robots);
         self.drop_held_back();
+        self.show_controls();
     }
 
     /// How the run ended, given that robots may have been locked out of it.
@@ -235,7 +236,11 @@ impl Scheduler {
             .filter(|filing| self.controls.is_paused(&filing.robot))
             .map(|filing| filing.robot.clone())
             .collect();
-        self.progress.update(|shown| shown.paused = paused);
+        let stopped = self.controls.stopped.iter().cloned().collect();
+        self.progress.update(|shown| {
+            shown.paused = paused;
+            shown.stopped = stopped;
+        });
     }
 }
 

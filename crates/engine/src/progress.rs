@@ -20,6 +20,8 @@ pub struct Snapshot {
     pub budgets: Vec<BudgetProgress>,
     /// Robots that were told to pause.
     pub paused: Vec<Name>,
+    /// Robots that were switched off for this run.
+    pub stopped: Vec<Name>,
     /// The limit clock's time until which nothing may be sent, and the budget that says so.
     pub paused_until: Option<(LimitTime, String)>,
     /// The crawl ends when nobody waits any more.

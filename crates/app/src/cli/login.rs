@@ -1,5 +1,6 @@
 //! `kittiwake login` and `kittiwake auth`.
 
+use crate::vault::VaultKey;
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 
@@ -13,6 +14,10 @@ pub(crate) struct VaultArguments {
     /// A file with the key of the vault, an age identity (kittiwake auth key makes one).
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Vault", conflicts_with = "passphrase_file")]
     pub key_file: Option<PathBuf>,
+
+    /// What opened the vault before, so that nobody is asked twice.
+    #[arg(skip)]
+    pub known: Option<VaultKey>,
 }
 
 #[derive(Debug, Args)]
@@ -109,6 +114,23 @@ Then: kittiwake crawl mastodon@mastodon.example alice --into vault:lab")]
         /// The name that stands for it.
         #[arg(value_name = "NAME")]
         name: String,
+        /// Take it out again.
+        #[arg(long)]
+        remove: bool,
+    },
+    /// Set the password of the dashboard and of the HTTP API.
+    #[command(after_help = "\
+Examples:
+  kittiwake auth password
+  kittiwake auth password --viewer < password.txt
+  kittiwake auth password --viewer --remove
+
+The operator does everything, a viewer looks and changes nothing. What is kept, in the vault, is a hash. A
+server that runs takes notice when it is started again.")]
+    Password {
+        /// That of the viewer; the operator's otherwise.
+        #[arg(long)]
+        viewer: bool,
         /// Take it out again.
         #[arg(long)]
         remove: bool,

@@ -4,13 +4,14 @@ use crate::cli::{AuthCommand, AuthTestArguments, VaultArguments};
 use crate::failure::{Failure, code};
 use crate::place::{self, Place};
 use crate::progress::amount;
-use crate::vault::{Kept, KeySource, StoredCredential, Vault, new_key_file};
+use crate::vault::{Kept, KeySource, StoredCredential, StoredPassword, Vault, new_key_file};
 use crate::{console, credentials, environment};
 use kittiwake_engine::{Clock, Credential, Probe, ProbeAnswer, probe};
 use kittiwake_fetch::{FetchConfig, Fetcher};
 use kittiwake_model::{ClockSpec, Unit};
 use kittiwake_network::auth::LoginMethod;
 use kittiwake_network::{LimitReport, Word};
+use kittiwake_serve::{DeskError, DeskErrorKind, Role};
 use kittiwake_store::ledger::Ledger;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -33,6 +34,7 @@ pub(crate) async fn run(command: AuthCommand, vault: &VaultArguments) -> Result<
         AuthCommand::Test(arguments) => return test_stored(&arguments, vault).await,
         AuthCommand::Remove { network, name } => remove(vault, &network, name.as_deref())?,
         AuthCommand::Url { name, remove } => url(vault, &name, remove)?,
+        AuthCommand::Password { viewer, remove } => password(vault, viewer, remove)?,
         AuthCommand::Key { file } => {
             let public = new_key_file(&file)?;
             console::output(&format!("{}: public key {public}", file.display()));
@@ -323,6 +325,35 @@ fn tested(
     }
 }
 
+/// Takes the very credential out that is named.
+pub(crate) fn take_out(
+    vault: &Vault,
+    network: &str,
+    host: &str,
+    name: &str,
+) -> Result<(), DeskError> {
+    let is_meant = |known: &StoredCredential| {
+        (
+            known.network.as_str(),
+            known.host.as_str(),
+            known.name.as_str(),
+        ) == (network, host, name)
+    };
+    let removed = vault.change(|contents| {
+        let before = contents.credentials.len();
+        contents.credentials.retain(|known| !is_meant(known));
+        before - contents.credentials.len()
+    });
+    match removed {
+        Ok(0) => Err(DeskError::new(
+            DeskErrorKind::Missing,
+            "the vault holds no such credential; GET /api/credentials lists them",
+        )),
+        Ok(_) => Ok(()),
+        Err(error) => Err(DeskError::new(DeskErrorKind::Conflict, error.to_string())),
+    }
+}
+
 fn remove(vault: &VaultArguments, network: &str, name: Option<&str>) -> Result<(), Failure> {
     let (network, host) = match network.rsplit_once('@') {
         Some((network, host)) => (network, Some(host)),
@@ -363,6 +394,37 @@ fn remove(vault: &VaultArguments, network: &str, name: Option<&str>) -> Result<(
     locked.contents.credentials.retain(|known| !is_meant(known));
     locked.save()?;
     console::output(&format!("removed: {}", meant.join("")));
+    Ok(())
+}
+
+/// Sets the password of a role, or takes it out.
+fn password(vault: &VaultArguments, is_viewer: bool, is_removed: bool) -> Result<(), Failure> {
+    let role = if is_viewer {
+        Role::Viewer
+    } else {
+        Role::Operator
+    };
+    if is_removed && !Vault::exists() {
+        return Err(Failure::usage(format!("the {role} has no password")));
+    }
+    let vault = Vault::open(KeySource::new(vault))?;
+    if is_removed {
+        let removed = vault.change(|contents| contents.passwords.remove(role.name()))?;
+        removed.ok_or_else(|| Failure::usage(format!("the {role} has no password")))?;
+        console::output(&format!("removed: the password of the {role}"));
+        return Ok(());
+    }
+    // Found out before anything is typed in.
+    vault.change(|_| ())?;
+    let given = console::ask_secret(&format!("password of the {role}: "))?;
+    if console::can_ask() && console::ask_secret("once more: ")? != given {
+        return Err(Failure::usage(
+            "the two passwords differ; nothing was changed",
+        ));
+    }
+    let stored = StoredPassword::new(&given).map_err(|error| Failure::usage(error.to_string()))?;
+    vault.change(|contents| contents.passwords.insert(role.name().to_owned(), stored))?;
+    console::output(&format!("stored: the password of the {role}"));
     Ok(())
 }
 

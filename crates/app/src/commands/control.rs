@@ -4,6 +4,7 @@ use crate::cli::ControlArguments;
 use crate::failure::Failure;
 use crate::{console, environment};
 use kittiwake_model::ControlCommand;
+use kittiwake_serve::control::Known;
 use kittiwake_store::{Location, OpenMode};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -34,12 +35,7 @@ pub(crate) async fn run(
         ));
         return Ok(ExitCode::SUCCESS);
     }
-    let id = match (command, robot) {
-        (ControlCommand::Resume, Some(robot)) if known.all_paused => {
-            resume_alone(&place, &known, robot)?
-        }
-        _ => place.ask(command, robot)?,
-    };
+    let id = known.ask(&place, command, robot)?;
     if !is_crawled {
         let then = match command {
             ControlCommand::Pause => "the next run begins with it paused",
@@ -71,43 +67,17 @@ pub(crate) async fn run(
     )))
 }
 
-/// The robots of the last run, and whether all of them were told to pause.
-struct Known {
-    robots: Vec<String>,
-    all_paused: bool,
-}
-
 async fn known_robots(place: &Location) -> Result<Known, Failure> {
-    let detail = place.open(OpenMode::Read)?.detail().await?;
-    let settings = detail.last_run.map(|run| run.settings).unwrap_or_default();
-    let settings: serde_json::Value = serde_json::from_str(&settings).unwrap_or_default();
-    let robots = settings["robots"].as_array().into_iter().flatten();
-    Ok(Known {
-        robots: robots
-            .filter_map(serde_json::Value::as_str)
-            .map(str::to_owned)
-            .collect(),
-        all_paused: detail.paused.contains(&None),
-    })
+    Ok(Known::of(&place.open(OpenMode::Read)?.detail().await?))
 }
 
 /// A robot that the last run did not have is a slip of the pen.
 fn check_robot(known: &Known, robot: &str) -> Result<(), Failure> {
-    if known.robots.is_empty() || known.robots.iter().any(|name| name == robot) {
+    if known.has(robot) {
         return Ok(());
     }
     Err(Failure::usage(format!(
         "the crawl has no robot {robot:?}; it has {}",
         known.robots.join(", ")
     )))
-}
-
-/// Where all are paused, one can go on only if the others are paused one by one. The last of the
-/// commands is the one to wait for.
-fn resume_alone(place: &Location, known: &Known, robot: &str) -> Result<i64, Failure> {
-    let mut id = place.ask(ControlCommand::Resume, None)?;
-    for other in known.robots.iter().filter(|name| *name != robot) {
-        id = place.ask(ControlCommand::Pause, Some(other))?;
-    }
-    Ok(id)
 }

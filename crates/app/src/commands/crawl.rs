@@ -1,18 +1,20 @@
 //! `kittiwake crawl`: the main job.
 
-use crate::cli::{CrawlArguments, FollowChoice, LimitsChoice, PaceChoice, VaultArguments};
+use crate::cli::{
+    CrawlArguments, CrawlCommand, FollowChoice, LimitsChoice, PaceChoice, VaultArguments,
+};
 use crate::credentials::{self, Wanted};
 use crate::failure::{Failure, code};
 use crate::place::{GUARD, Place, parse_base};
 use crate::reach::Reach;
-use crate::{console, crash, environment, history, policies, robots, summary};
+use crate::{console, crash, environment, history, policies, robots, serving, summary};
 use kittiwake_engine::{
-    Clock, CrashHook, CrawlReport, CrawlSettings, Credential, End, Limits, Pace, Parts, Progress,
-    Rounds,
+    Clock, CrashHook, CrawlReport, CrawlSettings, Credential, End, Guide, Limits, Pace, Parts,
+    Progress, Rounds,
 };
 use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Request, is_loopback_host};
+use kittiwake_frontier::Spill;
 use kittiwake_frontier::order::remove_within;
-use kittiwake_frontier::{Policy, Spill};
 use kittiwake_model::{ClockSpec, Follow, Name, Unit};
 use kittiwake_network::{AuthNeed, Network};
 use kittiwake_store::ledger::Ledger;
@@ -44,27 +46,39 @@ const SEEDS_MAX: usize = 1_000_000;
 const SEEDS_RECORDED_MAX: usize = 100;
 
 pub(crate) async fn run(
-    arguments: CrawlArguments,
+    CrawlCommand {
+        crawl: arguments,
+        serving,
+    }: CrawlCommand,
     vault: &VaultArguments,
 ) -> Result<ExitCode, Failure> {
     let ledger = environment::ledger_place(arguments.budgets.as_ref())?;
+    if let Some(listen) = serving.serve {
+        let how = serving.at(listen);
+        return Box::pin(serving::crawl(arguments, vault, ledger, how)).await;
+    }
     let started = Instant::now();
     let report = Box::pin(crawl(&arguments, vault, &ledger)).await?;
-    let seconds = started.elapsed().as_secs_f64();
+    show(&arguments, &report, started.elapsed());
+    Ok(ExitCode::from(exit_code(&report.end)))
+}
+
+/// Shows what a run did.
+pub(crate) fn show(arguments: &CrawlArguments, report: &CrawlReport, elapsed: Duration) {
+    let seconds = elapsed.as_secs_f64();
     if arguments.json {
-        console::output(&summary::crawled(&arguments.into, &report, seconds).to_string());
+        console::output(&summary::crawled(&arguments.into, report, seconds).to_string());
     } else {
         let text = format!(
             "{}{}",
             summary::table(&report.summary),
-            summary::ending(&report, seconds)
+            summary::ending(report, seconds)
         );
         console::output(text.trim_end());
     }
-    Ok(ExitCode::from(exit_code(&report.end)))
 }
 
-fn exit_code(end: &End) -> u8 {
+pub(crate) fn exit_code(end: &End) -> u8 {
     match end {
         End::Idle | End::Stopped => 0,
         End::Interrupted => code::INTERRUPTED,
@@ -81,8 +95,8 @@ pub(crate) struct Ready {
     pub clock: Clock,
     pub crash: CrashHook,
     /// How robots decide whom to visit again.
-    pub policies: BTreeMap<Name, Arc<dyn Policy>>,
-    /// Of how many people a robot holds all in memory.
+    pub guides: BTreeMap<Name, Guide>,
+    /// How many subjects robots hold in memory together.
     pub in_memory: usize,
     /// Whether the server runs on this machine, and by its time.
     pub is_own_server: bool,
@@ -94,7 +108,17 @@ pub(crate) async fn ready(
     contact: Option<&str>,
     vault: &VaultArguments,
 ) -> Result<Ready, Failure> {
-    let mut place = Place::find(&arguments.network, arguments.host.as_deref())?;
+    let place = Place::find(&arguments.network, arguments.host.as_deref())?;
+    ready_at(place, arguments, contact, vault).await
+}
+
+/// The same for a network at a place, whatever the arguments call it.
+pub(crate) async fn ready_at(
+    mut place: Place,
+    arguments: &CrawlArguments,
+    contact: Option<&str>,
+    vault: &VaultArguments,
+) -> Result<Ready, Failure> {
     let reach = Reach::find(&place.network, &arguments.hosts, &arguments.at)?;
     place.loopback &= reach.is_this_machine();
     let user_agent = place.user_agent(contact)?;
@@ -117,9 +141,14 @@ pub(crate) async fn ready(
     let spec = clock_spec(&fetcher, arguments.clock_from.as_deref()).await?;
     let clock = Clock::new(spec.clone(), environment::real_now);
     let settings = settings(arguments, (place, reach), &spec, credentials)?;
-    let policies = policies::choose(&settings.network, &settings.robots, &arguments.policies)?;
+    let guides = policies::choose(
+        &settings.network,
+        &settings.robots,
+        &arguments.policies,
+        &arguments.worths,
+    )?;
     Ok(Ready {
-        policies,
+        guides,
         in_memory: arguments.in_memory as usize,
         is_own_server: is_loopback_host(&settings.base) && spec.is_real(),
         settings,
@@ -136,17 +165,50 @@ pub(crate) async fn crawl(
     ledger: &Location,
 ) -> Result<CrawlReport, Failure> {
     let ready = ready(arguments, arguments.contact.as_deref(), vault).await?;
+    note_what_is_odd(&ready, arguments.quiet);
+    let into = environment::with_password(&arguments.into);
+    Box::pin(crawl_alone(ready, &into, ledger, arguments.quiet)).await
+}
+
+/// Crawls into a place until Ctrl-C.
+pub(crate) async fn crawl_alone(
+    ready: Ready,
+    into: &Location,
+    ledger: &Location,
+    is_quiet: bool,
+) -> Result<CrawlReport, Failure> {
+    let (ask_to_stop, stop) = watch::channel(false);
+    let watcher = tokio::spawn(watch_for_stop(ask_to_stop));
+    let watched = Watched {
+        stop,
+        progress: Arc::default(),
+        is_quiet,
+    };
+    let report = Box::pin(crawl_into(ready, into, ledger, watched)).await;
+    watcher.abort();
+    report
+}
+
+/// Says what a person may not expect of the crawl.
+pub(crate) fn note_what_is_odd(ready: &Ready, is_quiet: bool) {
     let settings = &ready.settings;
-    if ready.is_own_server && settings.limits != Limits::Off && !arguments.quiet {
+    if is_quiet {
+        return;
+    }
+    if ready.is_own_server && settings.limits != Limits::Off {
         console::note(
             "the network's declared limits are kept; for a server of your own that has none, --limits off lifts them",
         );
     }
-    if !arguments.quiet {
-        note_locked_robots(settings);
-    }
-    let into = environment::with_password(&arguments.into);
-    Box::pin(crawl_into(ready, &into, ledger, arguments.quiet)).await
+    note_locked_robots(settings);
+}
+
+/// How a crawl is looked at, and told to stop.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub stop: watch::Receiver<bool>,
+    pub progress: Arc<Progress>,
+    pub is_quiet: bool,
 }
 
 /// Crawls into a place.
@@ -154,7 +216,7 @@ pub(crate) async fn crawl_into(
     ready: Ready,
     into: &Location,
     ledger: &Location,
-    is_quiet: bool,
+    watched: Watched,
 ) -> Result<CrawlReport, Failure> {
     let ledger = match ready.settings.limits {
         Limits::Keep { .. } => Some(Ledger::open(ledger)?),
@@ -162,17 +224,19 @@ pub(crate) async fn crawl_into(
     };
     let store = into.open(OpenMode::Crawl)?;
     let index = index_folder(into)?;
-    let progress = Arc::new(Progress::default());
+    let Watched {
+        stop,
+        progress,
+        is_quiet,
+    } = watched;
     let shown = (!is_quiet)
         .then(|| console::ProgressLines::start(Arc::clone(&progress), ready.clock.clone()));
-    let (ask_to_stop, stop) = watch::channel(false);
-    let watcher = tokio::spawn(watch_for_stop(ask_to_stop));
     let parts = Parts {
         store: store.into(),
         ledger,
         fetcher: ready.fetcher,
         clock: ready.clock,
-        policies: ready.policies,
+        guides: ready.guides,
         progress,
         crash: ready.crash,
         spill: Some(Spill {
@@ -184,7 +248,6 @@ pub(crate) async fn crawl_into(
         node: environment::node_name(),
     };
     let report = Box::pin(kittiwake_engine::crawl(ready.settings, parts)).await;
-    watcher.abort();
     drop(shown);
     // It is made anew from the store by the next run; a large one is in the way.
     remove_within(&index);
@@ -304,6 +367,7 @@ fn settings(
             "until_idle": arguments.until_idle,
             "again": arguments.again,
             "policies": arguments.policies,
+            "worths": arguments.worths,
             "concurrency": arguments.concurrency,
             "seeds": seeds.len(),
             "first_seeds": seeds.iter().take(SEEDS_RECORDED_MAX).collect::<Vec<_>>(),
@@ -462,7 +526,7 @@ fn seeds(
     clippy::exit,
     reason = "the user asked twice; everything committed is safe"
 )]
-async fn watch_for_stop(ask: watch::Sender<bool>) {
+pub(crate) async fn watch_for_stop(ask: watch::Sender<bool>) {
     stop_asked().await;
     console::note("stopping: finishing what is in flight; once more to stop at once");
     let _ = ask.send(true);

@@ -1,9 +1,9 @@
 //! `kittiwake demo`: the main job, without keys or services.
 
-use crate::cli::{Arguments, Command, DemoArguments};
+use crate::cli::{Arguments, Command, CrawlArguments, DemoArguments, VaultArguments};
 use crate::commands::crawl;
 use crate::failure::Failure;
-use crate::{console, environment, showcase, summary};
+use crate::{console, environment, serving, showcase, summary};
 use clap::Parser;
 use kittiwake_sim::{Limits, SimConfig};
 use kittiwake_store::Location;
@@ -18,7 +18,10 @@ const SPEED: f64 = 150.0;
 const WORLD_AT_US: i64 = 1_780_315_200_000_000;
 const SECONDS: u64 = 30;
 
-pub(crate) async fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(
+    arguments: &DemoArguments,
+    vault: &VaultArguments,
+) -> Result<ExitCode, Failure> {
     let server = kittiwake_sim::serve(SimConfig {
         speed: SPEED,
         limits: Limits::Strict,
@@ -43,13 +46,28 @@ pub(crate) async fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> 
     }
     let parsed =
         Arguments::try_parse_from(&words).map_err(|error| Failure::other(error.to_string()))?;
-    let Command::Crawl(mut crawl_arguments) = parsed.command else {
+    let Command::Crawl(command) = parsed.command else {
         return Err(Failure::other("the demo's command is no crawl"));
     };
     // No secret is of use here, and none is asked for.
-    crawl_arguments.anonymous = true;
+    let crawl_arguments = CrawlArguments {
+        anonymous: true,
+        json: arguments.json,
+        ..command.crawl
+    };
     let started = Instant::now();
     let ledger = Location::File(folder.join("budgets.db"));
+    if let Some(listen) = arguments.serving.serve {
+        let crawl_arguments = CrawlArguments {
+            // Whoever looks says when it is enough.
+            time: None,
+            ..crawl_arguments
+        };
+        let how = arguments.serving.at(listen);
+        let ended = Box::pin(serving::crawl(crawl_arguments, vault, ledger, how)).await;
+        server.shutdown().await;
+        return ended;
+    }
     let report = Box::pin(crawl::crawl(&crawl_arguments, &parsed.vault, &ledger)).await?;
     let elapsed = started.elapsed();
     let violations = server.violations();

@@ -3,7 +3,7 @@
 use crate::cli::{LoginArguments, VaultArguments};
 use crate::commands::auth::{self, Tested};
 use crate::failure::Failure;
-use crate::login::{LoggedIn, Login};
+use crate::login::{AtTerminal, LoggedIn, Login};
 use crate::place::{self, Place};
 use crate::vault::{KeySource, StoredCredential, Vault, kept};
 use crate::{console, credentials, environment, robots};
@@ -41,15 +41,32 @@ pub(crate) async fn run(
         token: arguments.token,
         paste: arguments.paste,
         port: arguments.port,
+        person: &AtTerminal,
     };
     let logged_in = login.run().await?;
-    let mut stored = stored(&login, arguments, &logged_in);
+    let (stored, tested) = keep(&login, arguments.name.as_deref(), &logged_in).await?;
+    show(arguments, &stored, tested.as_ref());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a credential was tested, and what came of it.
+pub(crate) type Tried = Option<Result<Tested, Failure>>;
+
+/// Keeps what a log-in brought, under the name that was given or the account's, unless the host does not
+/// take it.
+pub(crate) async fn keep(
+    login: &Login<'_>,
+    name: Option<&str>,
+    logged_in: &LoggedIn,
+) -> Result<(StoredCredential, Tried), Failure> {
+    let (place, method, vault) = (login.place, login.method, login.vault);
+    let mut stored = stored(login, name, logged_in);
     vault.change(|contents| contents.put(stored.clone()))?;
-    let tested = test(&place, &vault, &stored, &fetcher).await;
+    let tested = test(place, vault, &stored, login.fetcher).await;
     if let Some(account) = account(tested.as_ref()) {
         vault.change(|contents| {
             contents.credentials.retain(|known| !known.is_same(&stored));
-            if arguments.name.is_none() {
+            if name.is_none() {
                 stored.name.clone_from(&account);
             }
             // What answers for an application is no account.
@@ -59,7 +76,6 @@ pub(crate) async fn run(
             contents.put(stored.clone());
         })?;
     }
-    show(arguments, &stored, tested.as_ref());
     match tested {
         Some(Err(failure)) if failure.code == crate::failure::code::AUTHENTICATION => {
             // A token that the host does not take is no credential.
@@ -71,7 +87,7 @@ pub(crate) async fn run(
                 ..failure
             })
         }
-        _ => Ok(ExitCode::SUCCESS),
+        tested => Ok((stored, tested)),
     }
 }
 
@@ -134,7 +150,7 @@ fn scopes(
     Ok(scopes)
 }
 
-fn stored(login: &Login<'_>, arguments: &LoginArguments, logged_in: &LoggedIn) -> StoredCredential {
+fn stored(login: &Login<'_>, name: Option<&str>, logged_in: &LoggedIn) -> StoredCredential {
     let LoggedIn { secrets, issued } = logged_in;
     let now_us = environment::real_now().micros();
     let (place, method) = (login.place, login.method);
@@ -142,7 +158,7 @@ fn stored(login: &Login<'_>, arguments: &LoginArguments, logged_in: &LoggedIn) -
         urls.iter().map(url::Origin::ascii_serialization).collect()
     };
     let issuers = method.kind.issuers(&place.base);
-    let name = arguments.name.clone().or_else(|| issued.account.clone());
+    let name = name.map(str::to_owned).or_else(|| issued.account.clone());
     StoredCredential {
         network: place.network.name().to_string(),
         host: place.host.clone(),
@@ -209,12 +225,8 @@ fn show(
     stored: &StoredCredential,
     tested: Option<&Result<Tested, Failure>>,
 ) {
-    match tested {
-        Some(Err(failure)) if failure.code == crate::failure::code::AUTHENTICATION => return,
-        Some(Err(failure)) => {
-            console::note(&format!("stored, but not tested: {}", failure.message));
-        }
-        _ => {}
+    if let Some(Err(failure)) = tested {
+        console::note(&format!("stored, but not tested: {}", failure.message));
     }
     if arguments.json {
         console::output(&auth::credential_json(stored).to_string());

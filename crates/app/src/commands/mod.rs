@@ -1,27 +1,29 @@
 //! One file per command.
 
-mod auth;
+pub(crate) mod auth;
 mod completions;
 mod config;
 mod control;
 mod copy;
-mod crawl;
+pub(crate) mod crawl;
 mod demo;
 mod doctor;
 mod export;
 mod import;
-mod login;
+pub(crate) mod login;
 mod man;
 mod merge;
 mod network;
 mod plan;
 mod report;
+mod serve;
 mod sim;
 mod simulate;
 mod status;
 
 use crate::cli::{
-    Arguments, Command, CrawlArguments, MergeArguments, SimCommand, StatusArguments, VaultArguments,
+    Arguments, Command, CrawlArguments, MergeArguments, ServeArguments, SimCommand,
+    StatusArguments, VaultArguments,
 };
 use crate::failure::Failure;
 use crate::location;
@@ -39,6 +41,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Pause(arguments) => control::run(&arguments, ControlCommand::Pause).await,
         Command::Resume(arguments) => control::run(&arguments, ControlCommand::Resume).await,
         Command::Stop(arguments) => control::run(&arguments, ControlCommand::Stop).await,
+        Command::Serve(arguments) => serve::run(&arguments, &vault).await,
         Command::Report(arguments) => report::run(&arguments).await,
         Command::Export(arguments) => export::run(&arguments).await,
         Command::Import(arguments) => import::run(&arguments).await,
@@ -49,7 +52,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Network(command) => Box::pin(network::run(command, &vault)).await,
         Command::Sim(SimCommand::Serve(arguments)) => sim::run(&arguments).await,
         Command::Simulate(arguments) => simulate::run(&arguments).await,
-        Command::Demo(arguments) => Box::pin(demo::run(&arguments)).await,
+        Command::Demo(arguments) => Box::pin(demo::run(&arguments, &vault)).await,
         Command::Config(command) => config::run(&command),
         Command::Doctor(arguments) => Ok(doctor::run(&arguments)),
         Command::Completions(arguments) => completions::run(&arguments),
@@ -61,7 +64,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
 fn find_places(command: &mut Command, vault: &VaultArguments) -> Result<(), Failure> {
     let places: Vec<&mut Location> = match command {
         Command::Crawl(arguments) => {
-            let CrawlArguments { into, budgets, .. } = &mut **arguments;
+            let CrawlArguments { into, budgets, .. } = &mut arguments.crawl;
             std::iter::once(into).chain(budgets).collect()
         }
         Command::Plan(arguments) => {
@@ -70,6 +73,10 @@ fn find_places(command: &mut Command, vault: &VaultArguments) -> Result<(), Fail
         }
         Command::Status(arguments) => {
             let StatusArguments { file, budgets, .. } = arguments;
+            std::iter::once(file).chain(budgets).collect()
+        }
+        Command::Serve(arguments) => {
+            let ServeArguments { file, budgets, .. } = arguments;
             std::iter::once(file).chain(budgets).collect()
         }
         Command::Pause(arguments) | Command::Resume(arguments) | Command::Stop(arguments) => {

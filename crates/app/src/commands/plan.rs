@@ -103,7 +103,7 @@ impl Planning {
             settings,
             ..ready.clone()
         };
-        let report = Box::pin(crawl::crawl_into(probing, &place, &self.ledger, true)).await?;
+        let report = Box::pin(crawl::crawl_alone(probing, &place, &self.ledger, true)).await?;
         let store = place.open(OpenMode::Read)?;
         let basis = match temporary {
             Some(_) => Basis::Sample,

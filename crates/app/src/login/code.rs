@@ -1,6 +1,6 @@
 //! A person allows it in a browser: a code comes back, and is redeemed for tokens.
 
-use super::{Login, loopback::Loopback};
+use super::{Login, Told, loopback::Loopback};
 use crate::failure::{Failure, code as exit};
 use crate::{console, machine};
 use kittiwake_fetch::Secret;
@@ -47,10 +47,14 @@ impl Login<'_> {
                 pkce: &pkce,
             },
         );
-        console::note(&format!("open this address in a browser:\n\n{address}\n"));
+        self.person.tell(Told::Open(address.to_string()));
+        let is_shown = flow.paste_redirect.is_some();
         let redirected = match loopback {
-            Some(loopback) => loopback.wait(&state).await?,
-            None => pasted(&state, flow.paste_redirect.is_some())?,
+            Some(loopback) => tokio::select! {
+                redirected = loopback.wait(&state) => redirected?,
+                copied = self.person.copied() => read_copied(&copied, &state, is_shown),
+            },
+            None => pasted(&state, is_shown)?,
         };
         let code = code_of(redirected)?;
         let grant = Grant::Code {
@@ -83,19 +87,23 @@ fn pasted(state: &str, is_shown: bool) -> Result<Redirected, Failure> {
     } else {
         "the browser ends at an address that it cannot open; paste that address: "
     };
-    let text = console::ask_secret(what)?;
-    let text = text.expose_secret().trim();
+    let copied = console::ask_secret(what)?;
+    Ok(read_copied(&copied, state, is_shown))
+}
+
+fn read_copied(copied: &Secret, state: &str, is_shown: bool) -> Redirected {
+    let text = copied.expose_secret().trim();
     if let Some((_, query)) = text.split_once('?') {
         let query = query.split('#').next().unwrap_or_default();
-        return Ok(read_redirect(query, state));
+        return read_redirect(query, state);
     }
     // Without its address a code cannot be told from somebody else's, unless the page shows it.
     let is_code = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-    Ok(if is_shown && is_code {
+    if is_shown && is_code {
         Redirected::Code(Secret::new(text))
     } else {
         Redirected::Nothing
-    })
+    }
 }
 
 fn code_of(redirected: Redirected) -> Result<Secret, Failure> {

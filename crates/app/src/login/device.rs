@@ -1,7 +1,6 @@
 //! A person allows it on another machine, with a short code.
 
-use super::Login;
-use crate::console;
+use super::{Login, Told};
 use crate::exchange::send;
 use crate::failure::{Failure, code as exit};
 use kittiwake_network::auth::{AuthError, DeviceFlow, Grant, Issued, Secrets, TokenEndpoint};
@@ -19,10 +18,10 @@ impl Login<'_> {
         let base = &self.place.base;
         let call = flow.call(base, &client, &self.scopes);
         let code = self.exchange(call, &client, DeviceFlow::read).await?;
-        console::note(&format!(
-            "open {} in a browser and enter {}",
-            code.address, code.user_code
-        ));
+        self.person.tell(Told::Enter {
+            address: code.address.to_string(),
+            code: code.user_code.clone(),
+        });
         let mut pause = Duration::from_secs(code.interval_s);
         let expires = Instant::now() + Duration::from_secs(code.expires_in_s);
         let mut secrets = client.clone();

@@ -14,6 +14,8 @@ use kittiwake_network::auth::{
     AuthCall, AuthError, Grant, Issued, LoginKind, LoginMethod, Registration, Secrets,
     TokenEndpoint, secret_names,
 };
+use std::future::Future;
+use std::pin::Pin;
 
 /// The most letters that may be typed in for one secret.
 const SECRET_BYTES_MAX: usize = 16_384;
@@ -29,6 +31,62 @@ pub(crate) struct Login<'a> {
     pub token: bool,
     pub paste: bool,
     pub port: Option<u16>,
+    /// Whom secrets are asked of, and who is told what to open.
+    pub person: &'a dyn Person,
+}
+
+/// Whoever logs in: at the terminal, or in a browser.
+pub(crate) trait Person: Sync {
+    /// What the person was told to do.
+    fn tell(&self, told: Told);
+
+    /// A secret, by its name.
+    fn secret(&self, name: &str) -> Result<Secret, Failure>;
+
+    /// What the person copied from the browser by hand, if they did before it came back by itself.
+    fn copied(&self) -> Pin<Box<dyn Future<Output = Secret> + Send + '_>>;
+}
+
+/// What a person has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Where what is asked for is found.
+    Page(String),
+    Open(String),
+    Enter {
+        address: String,
+        code: String,
+    },
+}
+
+/// Whoever sits at the terminal.
+#[derive(Debug)]
+pub(crate) struct AtTerminal;
+
+impl Person for AtTerminal {
+    fn tell(&self, told: Told) {
+        console::note(&match told {
+            Told::Page(_) if !console::can_ask() => return,
+            Told::Page(page) => format!("what is asked for is found here: {page}"),
+            Told::Open(address) => format!("open this address in a browser:\n\n{address}\n"),
+            Told::Enter { address, code } => {
+                format!("open {address} in a browser and enter {code}")
+            }
+        });
+    }
+
+    fn secret(&self, name: &str) -> Result<Secret, Failure> {
+        let prompt = format!("{}: ", name.replace('_', " "));
+        if [secret_names::CLIENT_ID, secret_names::IDENTIFIER].contains(&name) {
+            console::ask_line(&prompt)
+        } else {
+            console::ask_secret(&prompt)
+        }
+    }
+
+    fn copied(&self) -> Pin<Box<dyn Future<Output = Secret> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// What a log-in brought: all secrets of the credential, and what is known of them.
@@ -40,8 +98,8 @@ pub(crate) struct LoggedIn {
 impl Login<'_> {
     /// Goes through the log-in. Nothing is stored but an application that registered itself.
     pub(crate) async fn run(&self) -> Result<LoggedIn, Failure> {
-        if let Some(page) = self.method.page.as_ref().filter(|_| console::can_ask()) {
-            console::note(&format!("what is asked for is found here: {page}"));
+        if let Some(page) = &self.method.page {
+            self.person.tell(Told::Page(page.clone()));
         }
         let asked = self.ask_secrets()?;
         let (secrets, issued) = match &self.method.kind {
@@ -74,7 +132,7 @@ impl Login<'_> {
         })
     }
 
-    /// Asks a person, or standard input, for what the method needs.
+    /// Asks for what the method needs.
     fn ask_secrets(&self) -> Result<Secrets, Failure> {
         let mut secrets = Secrets::new();
         let names: &[&str] = if self.token {
@@ -83,13 +141,7 @@ impl Login<'_> {
             self.method.kind.asked()
         };
         for name in names {
-            let prompt = format!("{}: ", name.replace('_', " "));
-            let is_public = [secret_names::CLIENT_ID, secret_names::IDENTIFIER].contains(name);
-            let value = if is_public {
-                console::ask_line(&prompt)?
-            } else {
-                console::ask_secret(&prompt)?
-            };
+            let value = self.person.secret(name)?;
             secrets.insert((*name).to_owned(), checked(name, &value)?);
         }
         Ok(secrets)

@@ -3,7 +3,7 @@
 //! follow.
 
 /// The commands whose arguments may be set in files and in the environment.
-pub(crate) const COMMANDS: &[&str] = &["crawl", "plan", "status"];
+pub(crate) const COMMANDS: &[&str] = &["crawl", "plan", "status", "serve"];
 
 /// Something a person sets once.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What a vault holds, as versioned JSON.
 
-use super::VaultError;
+use super::{StoredPassword, VaultError};
 use kittiwake_model::Secret;
 use kittiwake_network::auth::Secrets;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -23,6 +23,9 @@ pub(crate) struct Contents {
     /// URLs that hold a password, by the names that stand for them.
     #[serde(default)]
     pub urls: BTreeMap<String, Kept>,
+    /// Hashes of the dashboard's passwords, by role.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub passwords: BTreeMap<String, StoredPassword>,
 }
 
 impl Default for Contents {
@@ -32,6 +35,7 @@ impl Default for Contents {
             credentials: Vec::new(),
             applications: Vec::new(),
             urls: BTreeMap::new(),
+            passwords: BTreeMap::new(),
         }
     }
 }

@@ -25,8 +25,24 @@ impl<'a> KeySource<'a> {
         Self { arguments }
     }
 
+    /// Whether the key can be had without asking anybody.
+    pub(crate) fn is_given(self) -> bool {
+        let VaultArguments {
+            passphrase_file,
+            key_file,
+            known,
+        } = self.arguments;
+        passphrase_file.is_some()
+            || key_file.is_some()
+            || known.is_some()
+            || environment::variable(KEY_VARIABLE).is_some()
+    }
+
     /// The key for a vault of a kind, or for one that is yet to be made.
     pub(super) fn key(self, kind: Option<KeyKind>) -> Result<Key, Failure> {
+        if let Some(known) = &self.arguments.known {
+            return Ok(known.clone());
+        }
         if let Some(path) = &self.arguments.key_file {
             let text = read(path, "the key file")?;
             return Key::from_identity_text(&text).ok_or_else(|| {

@@ -5,10 +5,13 @@
 
 mod contents;
 mod key;
+mod password;
 mod seal;
 
 pub(crate) use contents::{Contents, Kept, StoredApplication, StoredCredential, kept};
 pub(crate) use key::{KeySource, new_key_file};
+pub(crate) use password::StoredPassword;
+pub(crate) use seal::Key as VaultKey;
 
 use crate::environment;
 use crate::failure::{Failure, code};
@@ -117,6 +120,11 @@ impl Vault {
             }
             _ => Ok(Self { path, key }),
         }
+    }
+
+    /// What opens it, for those who open it again without asking anybody.
+    pub(crate) fn key(&self) -> VaultKey {
+        self.key.clone()
     }
 
     /// What is in it; nothing if there is none yet.

@@ -95,11 +95,16 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(command: &mut Command) -> Self {
-        let mut child = command
+        let child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .expect("the binary starts");
+        Self::of(child)
+    }
+
+    /// A process that was started with its output piped.
+    pub(crate) fn of(mut child: Child) -> Self {
         let stdout = BufReader::new(child.stdout.take().expect("standard output is piped"));
         Self { child, stdout }
     }
