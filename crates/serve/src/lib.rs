@@ -72,7 +72,7 @@ pub async fn serve(
 fn router(shared: &Arc<Shared>) -> axum::Router {
     api::routes()
         .merge(pages::routes())
-        .fallback(api::nothing)
+        .fallback(pages::missing)
         .layer(from_fn_with_state(Arc::clone(shared), guard::guard))
         .with_state(Arc::clone(shared))
 }

@@ -7,6 +7,7 @@ mod authority;
 mod backfill;
 mod batches;
 mod bluesky;
+mod browser;
 mod changes;
 mod commands;
 mod control;

@@ -1,6 +1,7 @@
 //! Pages of rows, and the text by which the next one is asked for.
 
 use crate::StoreError;
+use crate::rules::read::bytes_of;
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -90,12 +91,8 @@ impl<const N: usize> Cursor<N> {
 }
 
 fn word_of(hex: &str) -> Option<String> {
-    let (pairs, odd) = hex.as_bytes().as_chunks::<2>();
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let byte = |[high, low]: &[u8; 2]| Some((digit(*high)? * 16 + digit(*low)?) as u8);
-    let bytes: Vec<u8> = pairs.iter().map(byte).collect::<Option<_>>()?;
-    let is_whole = odd.is_empty() && !bytes.is_empty();
-    String::from_utf8(bytes).ok().filter(|_| is_whole)
+    let bytes = bytes_of(hex).filter(|bytes| !bytes.is_empty())?;
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

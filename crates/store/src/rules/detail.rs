@@ -91,7 +91,8 @@ fn number(row: &dyn Row, place: usize) -> Result<u64, StoreError> {
     Ok(u64::try_from(row.get::<i64>(place)?).unwrap_or_default())
 }
 
-fn next(database: &dyn Database) -> Result<Vec<NextVisit>, StoreError> {
+/// The lanes that have subjects.
+pub(crate) fn lanes(database: &dyn Database) -> Result<Vec<String>, StoreError> {
     // One jump of the index per lane, not a look at every row.
     let lanes = "WITH RECURSIVE lanes(lane) AS (
                    SELECT min(lane) FROM frontier
@@ -99,7 +100,11 @@ fn next(database: &dyn Database) -> Result<Vec<NextVisit>, StoreError> {
                    SELECT (SELECT min(lane) FROM frontier WHERE lane > lanes.lane) FROM lanes
                    WHERE lane IS NOT NULL)
                  SELECT lane FROM lanes WHERE lane IS NOT NULL LIMIT 1000";
-    let lanes: Vec<String> = database.all(lanes, &[], |row| row.get(0))?;
+    database.all(lanes, &[], |row| row.get(0))
+}
+
+fn next(database: &dyn Database) -> Result<Vec<NextVisit>, StoreError> {
+    let lanes = lanes(database)?;
     let sql = "SELECT robot, due_us, visits > 0,
                 coalesce((SELECT id FROM ids WHERE key = subject AND alias = 'handle'
                           ORDER BY last_seen_us DESC LIMIT 1),

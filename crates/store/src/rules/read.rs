@@ -56,13 +56,29 @@ pub(crate) fn remembered(
         "due_us, subject FROM",
         "due_us, subject, visited_us, state FROM",
     );
-    database.all(&*sql, &due_cells(question), |row| {
-        Ok(Remembered {
-            due: WorldTime(row.get(0)?),
-            subject: Key(row.get(1)?),
-            visited: row.get::<Option<i64>>(2)?.map(WorldTime),
-            state: row.get(3)?,
-        })
+    database.all(&*sql, &due_cells(question), remembered_row)
+}
+
+/// The same in the order of subjects. The index of lanes is kept out of it: it would lead all over the table.
+pub(crate) fn remembered_by_subject(
+    database: &dyn Database,
+    lane: &str,
+    after: Option<Key>,
+    limit: usize,
+) -> Result<Vec<Remembered>, StoreError> {
+    let sql = "SELECT due_us, subject, visited_us, state FROM frontier
+               WHERE subject > ?2 AND lane || '' = ?1 ORDER BY subject LIMIT ?3";
+    let after = after.map_or(i64::MIN, |key| key.0);
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    database.all(sql, cells![lane, after, limit], remembered_row)
+}
+
+fn remembered_row(row: &dyn Row) -> Result<Remembered, StoreError> {
+    Ok(Remembered {
+        due: WorldTime(row.get(0)?),
+        subject: Key(row.get(1)?),
+        visited: row.get::<Option<i64>>(2)?.map(WorldTime),
+        state: row.get(3)?,
     })
 }
 
@@ -173,7 +189,7 @@ pub(crate) fn learnt(database: &dyn Database) -> Result<Vec<Learnt>, StoreError>
     Ok(rows.into_iter().flatten().map(learnt).collect())
 }
 
-fn bytes_of(hex: &str) -> Option<Vec<u8>> {
+pub(crate) fn bytes_of(hex: &str) -> Option<Vec<u8>> {
     let (pairs, odd) = hex.as_bytes().as_chunks::<2>();
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let byte = |[high, low]: &[u8; 2]| Some((digit(*high)? * 16 + digit(*low)?) as u8);
@@ -237,6 +253,14 @@ pub(crate) fn tasks(
     Ok(records)
 }
 
+/// A post is as near as its author, or nearer if it was named itself.
+pub(super) fn depth(database: &dyn Database, key: i64) -> Result<Option<u32>, StoreError> {
+    let sql = "SELECT min(depth) FROM subjects WHERE key IN (
+                 ?1, (SELECT author FROM statuses WHERE key = ?1),
+                 (SELECT author FROM comments WHERE key = ?1))";
+    database.only(sql, cells![key], |row| row.get(0))
+}
+
 fn task(
     database: &dyn Database,
     subject: Key,
@@ -251,14 +275,7 @@ fn task(
     let (Some(row), Some(identity)) = (row, identity(database, subject)?) else {
         return Ok(None);
     };
-    // A post is as near as its author, or nearer if it was named itself.
-    let depth = database.only(
-        "SELECT min(depth) FROM subjects WHERE key IN (
-               ?1, (SELECT author FROM statuses WHERE key = ?1),
-               (SELECT author FROM comments WHERE key = ?1))",
-        cells![subject.0],
-        |row| row.get(0),
-    )?;
+    let depth = depth(database, subject.0)?;
     let (opted_out, counts) = database.only(
         "SELECT max(CASE WHEN opted_out = 1 THEN 1 ELSE 0 END),
                     max(CASE WHEN key = ?1 THEN statuses_count END),

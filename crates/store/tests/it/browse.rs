@@ -2,8 +2,9 @@
 
 use kittiwake_model::{Commit, Group, Identity, LogRow, Object, OutcomeCode, RealTime};
 use kittiwake_model::{Standing, Table, Value, WorldTime};
-use kittiwake_store::browse::{Browser, SearchQuestion};
+use kittiwake_store::browse::{Browser, EventId, SearchQuestion};
 use kittiwake_store::{Location, OpenMode, SqliteStore, Store, StoreErrorKind};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -234,6 +235,39 @@ async fn a_file_that_is_deleted_while_it_is_looked_at_is_said_to_be_missing() {
     // When it is back, it is looked at again.
     std::fs::rename(crawl.path.with_file_name("away.db"), &crawl.path).unwrap();
     assert_eq!(browser.newest_event().await.unwrap().to_string(), "1.5");
+}
+
+#[tokio::test]
+async fn crawls_that_are_merged_have_both_feeds() {
+    let (one, other) = (Crawl::of(3).await, Crawl::of(2).await);
+    // Known to both under different keys, and told by one of them only.
+    other
+        .tell(2, vec![says("only here", "fish"), says("post 0", "fish")])
+        .await;
+    let into = Location::File(one.path.with_file_name("merged.db"));
+    let crawls = [&one, &other].map(|crawl| Location::File(crawl.path.clone()));
+    kittiwake_store::merge::merge(&crawls, &into, &mut |_| ControlFlow::Continue(()))
+        .await
+        .unwrap();
+    let browser = Browser::open(&into, 1).unwrap();
+    let feed = browser.feed(EventId::FIRST, 100).await.unwrap();
+    let told = feed.events.iter().map(|event| {
+        let is_new = if event.is_new { "new" } else { "changed" };
+        format!("{} {} {is_new}", event.id, event.object_id)
+    });
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            "1.1 post 0 new",
+            "1.2 post 1 new",
+            "1.3 post 2 new",
+            "2.1 post 0 new",
+            "2.2 post 1 new",
+            "3.1 only here new",
+            "3.2 post 0 changed",
+        ]
+    );
+    assert!(feed.events.iter().all(|event| !event.fields.is_empty()));
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use crate::browse::{
 };
 use crate::cell::{Row, cells};
 use crate::database::Database;
+pub(crate) use crate::rules::detail::lanes;
 use kittiwake_model::RealTime;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -113,17 +114,6 @@ pub(crate) fn activity(
     Ok(activity)
 }
 
-pub(crate) fn lanes(database: &dyn Database) -> Result<Vec<String>, StoreError> {
-    // One jump of the index per lane.
-    let sql = "WITH RECURSIVE lanes(lane) AS (
-                 SELECT min(lane) FROM frontier
-                 UNION ALL
-                 SELECT (SELECT min(lane) FROM frontier WHERE lane > lanes.lane) FROM lanes
-                 WHERE lane IS NOT NULL)
-               SELECT lane FROM lanes WHERE lane IS NOT NULL LIMIT 1000";
-    database.all(sql, &[], |row| row.get(0))
-}
-
 /// The upper ends of the stretches of ages: minutes, hours, days, weeks, months, a year.
 const AGE_EDGES_S: [i64; 12] = [
     60, 600, 3_600, 10_800, 21_600, 43_200, 86_400, 259_200, 604_800, 1_209_600, 2_592_000,
@@ -186,7 +176,9 @@ fn sample(
         visited.insert(row.get(0)?, row.get(1)?);
         Ok(())
     };
-    let span = "SELECT coalesce(min(subject), 0), coalesce(max(subject), 0) FROM frontier";
+    // Asked for one by one, each end is one look into the index.
+    let span = "SELECT coalesce((SELECT min(subject) FROM frontier), 0),
+                       coalesce((SELECT max(subject) FROM frontier), 0)";
     let (first, last): (i64, i64) =
         database.only(span, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let step = last.saturating_sub(first) / JUMPS + 1;

@@ -11,6 +11,7 @@ use crate::observed::FieldLists;
 use crate::record::{self, Groups, Record};
 use crate::rules::extent::guessed_table;
 use crate::rules::names::best_first;
+use crate::rules::read::depth;
 use crate::rules::work::field_lists;
 use kittiwake_model::{GroupState, Key, Reference, Stamp, Table, Value, WorldTime};
 use std::collections::{BTreeSet, HashMap};
@@ -205,14 +206,6 @@ fn spells(database: &dyn Database, key: i64) -> Result<Vec<SpellView>, StoreErro
             until: time(row, 2)?,
         })
     })
-}
-
-/// A post is as near as its author, or nearer if it was named itself.
-fn depth(database: &dyn Database, key: i64) -> Result<Option<u32>, StoreError> {
-    let sql = "SELECT min(depth) FROM subjects WHERE key IN (
-                 ?1, (SELECT author FROM statuses WHERE key = ?1),
-                 (SELECT author FROM comments WHERE key = ?1))";
-    database.only(sql, cells![key], |row| row.get(0))
 }
 
 fn visits(database: &dyn Database, key: i64) -> Result<Vec<VisitView>, StoreError> {
