@@ -221,8 +221,9 @@ pub(crate) struct CrawlArguments {
     #[arg(long, conflicts_with = "until_idle")]
     pub again: bool,
 
-    /// How calls are divided among people who are visited again: adaptive, round-robin, or another of
-    /// those that simulate compares. ROBOT=NAME chooses for one robot; again for each.
+    /// How calls are divided among those who are visited again: adaptive, round-robin, or another of
+    /// those that simulate compares. ROBOT=NAME chooses for one robot; again for each. Robots that are
+    /// told no times go by changes, unless another than adaptive is chosen for all.
     #[arg(
         long = "policy",
         value_name = "[ROBOT=]NAME",
@@ -231,8 +232,13 @@ pub(crate) struct CrawlArguments {
     )]
     pub policies: Vec<String>,
 
-    /// Of how many people a robot holds all in memory; of more it holds those who are next, and the
-    /// others in FILE.index, which may be deleted at any time.
+    /// What one of the things that a robot finds is worth, against a post, where robots share a limit:
+    /// relations=0.5. Posts, comments and descriptions are worth 1, entries of lists of people 0.1.
+    #[arg(long = "worth", value_name = "ROBOT=NUMBER", value_delimiter = ',')]
+    pub worths: Vec<String>,
+
+    /// How many of those who are visited again are held in memory, by all robots together; of more it
+    /// holds those who are next, and the others in FILE.index, which may be deleted at any time.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub in_memory: u32,
 

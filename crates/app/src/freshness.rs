@@ -38,8 +38,8 @@ pub(crate) fn table(robots: &[RobotFreshness]) -> String {
             robot.lane,
             robot.policy,
             "",
-            "people",
-            "posts/day",
+            "subjects",
+            "finds/day",
             "waiting",
             "delay",
             "last seen",
@@ -115,9 +115,14 @@ pub(crate) fn why_text(called: &str, whys: &[Why], now: WorldTime) -> String {
             None => text.push_str("  last visited  never\n"),
         }
         if let (Some(waiting), Some(rate)) = (why.waiting, why.posts_per_day) {
+            let what = if policy == "changes" {
+                "changes"
+            } else {
+                "posts"
+            };
             let _ = writeln!(
                 text,
-                "  expected      {waiting:.2} posts wait; it writes {rate:.2} a day"
+                "  expected      {waiting:.2} {what} wait; {rate:.2} a day"
             );
         }
         if let (Some(worth), Some(price)) = (why.worth, why.price) {
@@ -198,7 +203,7 @@ mod tests {
             "ada, as of 1970-01-01T13:00:00Z\n\
              mastodon/sea.example/statuses (adaptive)\n\
              \x20 last visited  1970-01-01T10:00:00Z, 3.0 h ago; 4 visits\n\
-             \x20 expected      0.75 posts wait; it writes 6.00 a day\n\
+             \x20 expected      0.75 posts wait; 6.00 a day\n\
              \x20 worth         0.0500 post-days now, the price is 0.1000: less than calls bring elsewhere\n\
              \x20 due           in 2.0 h, 1970-01-01T15:00:00Z\n"
         );

@@ -129,6 +129,24 @@ impl Judged {
         &self.kept.shared
     }
 
+    /// What a visit is worth; a first one what calls are worth at present.
+    fn worth(&self, state: &State, visited: Option<WorldTime>, now: WorldTime) -> f64 {
+        let index = self.policy.index(self.shared(), state, now);
+        match visited {
+            Some(_) => index,
+            None => index.max(self.kept.price),
+        }
+    }
+
+    /// When a visit is worth the price.
+    fn due(&self, state: &State, visited: Option<WorldTime>, now: WorldTime) -> WorldTime {
+        let price = self.kept.price;
+        match visited {
+            Some(_) => self.policy.due(self.shared(), state, price, now),
+            None => now,
+        }
+    }
+
     /// Posts that wait, and posts a day.
     fn forecast(&self, row: &Remembered, now: WorldTime) -> (f64, f64) {
         let state = State::from_bytes(row.state.clone()).unwrap_or_default();
@@ -267,11 +285,9 @@ pub async fn why(
                 due: row.due,
                 posts_per_day: ask(&|it| it.policy.posts_per_day(it.shared(), &state)),
                 waiting: ask(&|it| it.policy.expected(it.shared(), &state, now)),
-                worth: ask(&|it| Some(it.policy.index(it.shared(), &state, now))),
+                worth: ask(&|it| Some(it.worth(&state, row.visited, now))),
                 price,
-                worth_at: judged
-                    .as_ref()
-                    .map(|it| it.policy.due(it.shared(), &state, it.kept.price, now)),
+                worth_at: judged.as_ref().map(|it| it.due(&state, row.visited, now)),
             });
         }
     }

@@ -45,7 +45,10 @@ impl Scheduler {
         }
         self.lanes.wake_rested(now);
         let controls = &self.controls;
-        while let Some(lane) = self.lanes.fire(now.1, |robot| controls.lets_run(robot)) {
+        let world = shop.clock.world();
+        let lets_run = |robot: &Name| controls.lets_run(robot);
+        let worth = |work: &Work| shop.worth(work, world);
+        while let Some(lane) = self.lanes.fire(now.1, lets_run, worth) {
             if let Some(refused) = self
                 .lanes
                 .credential(lane)

@@ -4,6 +4,8 @@
 //! credential that may serve it. Lanes fire by a timer; one that fires takes the best work of its
 //! queue. None holds up another, and a lane that has no work stands in no table.
 
+mod fire;
+
 use crate::credential::CredentialId;
 use crate::permits::Charge;
 use crate::site::Site;
@@ -154,6 +156,8 @@ pub(crate) struct Lanes {
     table: Timetable,
     /// The lanes that draw from a budget.
     drawing: HashMap<BudgetId, Vec<LaneId>>,
+    /// The lanes that ask a host.
+    asking: HashMap<String, Vec<LaneId>>,
     /// Work that is not to be tried before a time.
     resting: BTreeMap<(RealTime, u64), (Place, Work)>,
     rested: u64,
@@ -184,6 +188,8 @@ impl Lanes {
                 charges,
             } = server;
             let lane = self.table.add();
+            let asking = self.asking.entry(kind.site.host.clone()).or_default();
+            asking.push(lane);
             for charge in &*charges {
                 let drawing = self.drawing.entry(charge.budget.clone()).or_default();
                 drawing.push(lane);
@@ -254,21 +260,6 @@ impl Lanes {
     /// When the first work has rested.
     pub(crate) fn rests_until(&self) -> Option<RealTime> {
         self.resting.first_key_value().map(|((until, _), _)| *until)
-    }
-
-    /// A lane that fires now, has work and belongs to a robot that may run.
-    pub(crate) fn fire(
-        &mut self,
-        now: LimitTime,
-        lets_run: impl Fn(&Name) -> bool,
-    ) -> Option<LaneId> {
-        while let Some(lane) = self.table.fire(now) {
-            let queue = &self.queues[self.all[lane].queue];
-            if !queue.works.is_empty() && lets_run(&queue.kind.robot) {
-                return Some(lane);
-            }
-        }
-        None
     }
 
     pub(crate) fn way(&self, lane: LaneId) -> Way {
@@ -535,14 +526,22 @@ mod tests {
             returns: 0,
             not_before: RealTime(i64::MIN),
             scheduled: THEN,
-            posts: Vec::new(),
+            found: crate::found::Found::default(),
             missed: Vec::new(),
             aside: Vec::new(),
             rank_us: 0,
         }
     }
 
-    fn put(lanes: &mut Lanes, queue: QueueId, robot: &str, number: u32) {
+    /// A queue for each robot, served by one credential.
+    pub(super) fn lanes_of(robots: &[&str]) -> (Lanes, Vec<QueueId>) {
+        let mut lanes = Lanes::default();
+        let open = |robot: &&str| lanes.open(kind(robot), vec![server(0)]);
+        let queues = robots.iter().map(open).collect();
+        (lanes, queues)
+    }
+
+    pub(super) fn put(lanes: &mut Lanes, queue: QueueId, robot: &str, number: u32) {
         let work = work(queue, robot, number);
         lanes.put(work, Place::Back, (THEN, LimitTime(0)));
     }
@@ -550,7 +549,7 @@ mod tests {
     /// What is sent one after the other at one moment: work and credential.
     fn sent(lanes: &mut Lanes, at: i64) -> Vec<(u32, Option<CredentialId>)> {
         let mut sent = Vec::new();
-        while let Some(lane) = lanes.fire(LimitTime(at), |_| true) {
+        while let Some(lane) = lanes.fire(LimitTime(at), |_| true, |_| None) {
             let work = lanes.take(lane, LimitTime(at)).expect("work");
             sent.push((work.call.step.walk, work.credential));
         }
@@ -581,7 +580,9 @@ mod tests {
             put(&mut lanes, posts, "posts", number);
             put(&mut lanes, tags, "tags", 10 + number);
         }
-        let lane = lanes.fire(LimitTime(0), |_| true).expect("a lane");
+        let lane = lanes
+            .fire(LimitTime(0), |_| true, |_| None)
+            .expect("a lane");
         lanes.wait(lane, LimitTime(50), "token".into(), LimitTime(0));
         assert_eq!(sent(&mut lanes, 0), [(11, Some(1)), (12, Some(1))]);
         assert_eq!(lanes.next(), Some((LimitTime(50), Some("token".into()))));
@@ -609,7 +610,7 @@ mod tests {
         (2..=3).for_each(|number| put(&mut lanes, next, "posts", number));
         let mut wait = |budget: &str| {
             lanes.wake_all(LimitTime(0));
-            while let Some(lane) = lanes.fire(LimitTime(0), |_| true) {
+            while let Some(lane) = lanes.fire(LimitTime(0), |_| true, |_| None) {
                 lanes.wait(lane, LimitTime(9), budget.into(), LimitTime(0));
             }
             lanes.held_up(&posts)
@@ -632,7 +633,7 @@ mod tests {
         let mut lanes = Lanes::default();
         let queue = lanes.open(kind("posts"), vec![server(0)]);
         put(&mut lanes, queue, "posts", 1);
-        assert_eq!(lanes.fire(LimitTime(0), |_| false), None);
+        assert_eq!(lanes.fire(LimitTime(0), |_| false, |_| None), None);
         assert_eq!(sent(&mut lanes, 0), []);
         lanes.wake_all(LimitTime(1));
         assert_eq!(sent(&mut lanes, 1), [(1, Some(0))]);
@@ -663,7 +664,9 @@ mod tests {
         let mut lanes = Lanes::default();
         let queue = lanes.open(kind("posts"), vec![server(0)]);
         (1..=2).for_each(|number| put(&mut lanes, queue, "posts", number));
-        let lane = lanes.fire(LimitTime(0), |_| true).expect("a lane");
+        let lane = lanes
+            .fire(LimitTime(0), |_| true, |_| None)
+            .expect("a lane");
         lanes.put_off(lane, RealTime(9), LimitTime(0));
         assert_eq!(sent(&mut lanes, 0), [(2, Some(0))]);
         assert!(!lanes.is_empty());
@@ -705,14 +708,14 @@ mod tests {
         let queue = lanes.open(kind("posts"), vec![server(0), other]);
         (1..=2).for_each(|number| put(&mut lanes, queue, "posts", number));
         let now = LimitTime(0);
-        let first = lanes.fire(now, |_| true).expect("a lane");
+        let first = lanes.fire(now, |_| true, |_| None).expect("a lane");
         assert_eq!(lanes.way(first), Way::First);
-        let dear = lanes.fire(now, |_| true).expect("a lane");
+        let dear = lanes.fire(now, |_| true, |_| None).expect("a lane");
         assert!(lanes.has_cheaper(dear, |_| true));
         // It has left the table, and comes back when the cheaper one has to wait.
-        assert_eq!(lanes.fire(now, |_| true), None);
+        assert_eq!(lanes.fire(now, |_| true, |_| None), None);
         lanes.wait(first, LimitTime(50), "many".into(), now);
-        assert_eq!(lanes.fire(now, |_| true), Some(dear));
+        assert_eq!(lanes.fire(now, |_| true, |_| None), Some(dear));
         assert!(!lanes.has_cheaper(dear, |it| it != &*charges("token 0")));
         let work = lanes.take(dear, now).expect("work");
         assert_eq!(work.call.charges, charges("one"));

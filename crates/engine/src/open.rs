@@ -45,7 +45,7 @@ pub(crate) async fn open(
     let remembered = introduce::remembered(&*parts.store, &settings, now).await?;
     let is_endless = !settings.rounds.end();
     let robots = &expansion.robots;
-    let populations = populations(&*parts.store, robots, &parts.policies, is_endless).await?;
+    let populations = populations(&*parts.store, robots, &parts.guides, is_endless).await?;
     let people = (expansion, populations);
     let shop = Arc::new(Shop::new(settings, parts, people, remembered));
     shop.sites.home.recall(&shop.settings).await?;

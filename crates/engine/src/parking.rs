@@ -2,13 +2,14 @@
 //! only what cannot be read from the store again is remembered of them.
 
 use crate::EngineError;
+use crate::found::Found;
 use crate::lanes::{Place, QueueId};
 use crate::prepare::Begun;
 use crate::reading::{Subjects, Wanted};
 use crate::scheduler::Scheduler;
 use crate::site::Site;
 use kittiwake_frontier::Back;
-use kittiwake_model::{Key, Name, WorldTime};
+use kittiwake_model::{Key, Name};
 use kittiwake_store::TaskRecord;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
@@ -26,8 +27,7 @@ pub(crate) struct Parked {
     pub lane: Name,
     pub robot: Name,
     pub subject: Key,
-    /// When the posts were made that it has found so far.
-    pub posts: Vec<WorldTime>,
+    pub found: Found,
     /// Queries that failed for good in it.
     pub missed: Vec<Name>,
 }
@@ -49,7 +49,7 @@ impl Parking {
     }
 
     pub(crate) fn park(&mut self, queue: QueueId, mut parked: Parked) {
-        parked.posts.shrink_to_fit();
+        parked.found.posts.shrink_to_fit();
         self.queues.entry(queue).or_default().push_back(parked);
         self.count += 1;
     }
@@ -136,7 +136,7 @@ impl Scheduler {
                 continue;
             }
             let begun = Begun {
-                posts: parked.posts,
+                found: parked.found,
                 missed: parked.missed,
                 place: Place::Back,
                 ..Begun::at(Instant::now())
@@ -157,7 +157,7 @@ mod tests {
             lane: robot.into(),
             robot: robot.into(),
             subject: Key(subject),
-            posts: Vec::new(),
+            found: Found::default(),
             missed: Vec::new(),
         }
     }

@@ -3,10 +3,14 @@
 
 use crate::EngineError;
 use crate::exchange::Shop;
+use crate::found::Found;
 use crate::freshness;
 use crate::scheduler::Scheduler;
+use crate::work::{Purpose, Work};
 use kittiwake_frontier::policy::Facts;
-use kittiwake_frontier::{Judge, Lease, Policy, RoundRobin, Shared, Spill, State, Visit, Wanted};
+use kittiwake_frontier::{
+    Judge, Lease, Policy, ReadBy, RoundRobin, Shared, Spill, State, Visit, Wanted,
+};
 use kittiwake_model::{
     Commit, Filed, FrontierRow, Group, Key, Learnt, Name, Object, RobotFiling, Standing, Table,
     Value, WorldTime,
@@ -21,7 +25,12 @@ const EPOCH_US: i64 = 6 * 3_600_000_000;
 const UNSEEN_US_MAX: i64 = 7 * 86_400_000_000;
 const DAY_US: f64 = 86_400_000_000.0;
 /// The version of what is kept between runs.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+
+/// No visit takes fewer calls, in the mean.
+const CALLS_MIN: f64 = 1e-3;
+/// How much of the mean of calls the newest visit decides.
+const CALLS_NEWEST: f64 = 1.0 / 64.0;
 
 /// How somebody writes is told again after so many visits.
 const CLASS_VISITS: u32 = 4;
@@ -37,21 +46,52 @@ fn rounded(rate: f64) -> f64 {
     (stepped * digits).round() / digits
 }
 
+/// How a robot decides whom to visit again, and what it is worth that it does.
+#[derive(Debug, Clone)]
+pub struct Guide {
+    pub policy: Arc<dyn Policy>,
+    /// What one of the things that the robot finds is worth, against a post.
+    pub worth: f64,
+}
+
+impl Default for Guide {
+    fn default() -> Self {
+        Self {
+            policy: Arc::new(RoundRobin),
+            worth: 1.0,
+        }
+    }
+}
+
 /// Everybody whom one robot visits.
 #[derive(Debug)]
 pub(crate) struct Population {
     policy: Arc<dyn Policy>,
     /// Whether each call goes to whoever it is worth most for; otherwise they take turns.
     is_ranked: bool,
+    /// What one of the things that the robot finds is worth, against a post.
+    worth: f64,
     known: Mutex<Known>,
 }
 
 /// What is kept of a population between runs.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Kept {
     pub shared: Shared,
     /// What a visit has to be worth to be looked for.
     pub price: f64,
+    /// Calls that a visit takes, in the mean.
+    calls: f64,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            shared: Shared::default(),
+            price: 0.0,
+            calls: 1.0,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -65,6 +105,7 @@ impl Kept {
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![VERSION];
         bytes.extend(self.price.to_le_bytes());
+        bytes.extend(self.calls.to_le_bytes());
         bytes.extend(self.shared.to_bytes());
         bytes
     }
@@ -72,13 +113,21 @@ impl Kept {
     /// What cannot be read is learnt anew.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (version, rest) = bytes.split_first()?;
-        let (price, shared) = rest.split_first_chunk::<8>()?;
-        let price = f64::from_le_bytes(*price);
-        let is_sound = *version == VERSION && price.is_finite() && price >= 0.0;
+        let (price, rest) = rest.split_first_chunk::<8>()?;
+        let (calls, shared) = rest.split_first_chunk::<8>()?;
+        let (price, calls) = (f64::from_le_bytes(*price), f64::from_le_bytes(*calls));
+        let is_number = |number: f64| number.is_finite() && number >= 0.0;
+        let is_sound = *version == VERSION && is_number(price) && is_number(calls);
         Some(Self {
             shared: Shared::from_bytes(shared).ok().filter(|_| is_sound)?,
             price,
+            calls,
         })
+    }
+
+    /// Takes in how many calls a visit took.
+    fn took(&mut self, calls: f64) {
+        self.calls += CALLS_NEWEST * (calls - self.calls);
     }
 }
 
@@ -88,14 +137,20 @@ impl Population {
     }
 
     /// What is remembered of a subject, as it stands in its row. Whoever was visited without anything
-    /// learnt of it is as if it had been met then.
-    fn state_of(&self, row: &Row<'_>) -> State {
-        let state = State::from_bytes(row.state.to_vec()).unwrap_or_default();
-        let met = row.visited.unwrap_or(row.due);
-        match state.since() {
-            None => self.policy.meet(&self.known().kept.shared, &row.facts, met),
-            Some(since) if row.visited.is_some_and(|visited| visited > since) => state.at(met),
-            Some(_) => state,
+    /// learnt of it is as if nothing had been found then.
+    fn state_of(&self, shared: &Shared, row: &Row<'_>) -> State {
+        let state = State::try_from(row.state).unwrap_or_default();
+        match (state.since(), row.visited) {
+            (None, None) => self.policy.meet(shared, &row.facts, row.due),
+            (None, Some(visited)) => {
+                let mut state = self.policy.meet(shared, &row.facts, visited);
+                let nothing = Visit::complete(visited, &[]);
+                self.policy
+                    .observe(&mut shared.clone(), &mut state, &nothing);
+                state
+            }
+            (Some(since), Some(visited)) if visited > since => state.at(visited),
+            (Some(_), _) => state,
         }
     }
 }
@@ -106,6 +161,17 @@ struct Row<'a> {
     visited: Option<WorldTime>,
     state: &'a [u8],
     facts: Facts,
+}
+
+impl<'a> Row<'a> {
+    fn of(row: &'a FrontierRow) -> Self {
+        Self {
+            due: row.due,
+            visited: row.visited,
+            state: &row.state,
+            facts: Facts::default(),
+        }
+    }
 }
 
 /// What a card tells a policy.
@@ -127,7 +193,7 @@ fn facts_of(card: &Card, now: WorldTime) -> Facts {
 pub(crate) async fn populations(
     store: &dyn Store,
     robots: &[RobotFiling],
-    policies: &BTreeMap<Name, Arc<dyn Policy>>,
+    guides: &BTreeMap<Name, Guide>,
     is_endless: bool,
 ) -> Result<HashMap<Name, Population>, EngineError> {
     let mut learnt: HashMap<Name, Vec<u8>> = HashMap::new();
@@ -135,8 +201,8 @@ pub(crate) async fn populations(
         learnt.insert(lane, bytes);
     }
     let population = |filing: &RobotFiling| {
-        let policy = policies.get(&filing.robot);
-        let policy = policy.map_or_else(|| Arc::new(RoundRobin) as Arc<dyn Policy>, Arc::clone);
+        let guide = guides.get(&filing.robot).cloned().unwrap_or_default();
+        let policy = guide.policy;
         let kept = learnt.get(&filing.lane);
         let kept = kept.and_then(|it| Kept::from_bytes(it));
         Population {
@@ -144,6 +210,7 @@ pub(crate) async fn populations(
             // keeps itself in the store.
             is_ranked: is_endless && policy.name() != RoundRobin.name(),
             policy,
+            worth: guide.worth,
             known: Mutex::new(Known {
                 kept: kept.unwrap_or_default(),
                 epoch: None,
@@ -163,11 +230,12 @@ impl Shop {
             .ok_or_else(|| EngineError::Broken(format!("no population of {robot:?}")))
     }
 
-    /// The frontier row after a completed visit, which found posts of these times.
+    /// The frontier row after a completed visit, whose calls served so many.
     pub(crate) fn visited(
         &self,
         row: &FrontierRow,
-        posts: &[WorldTime],
+        found: &Found,
+        together: usize,
         at: WorldTime,
     ) -> Result<FrontierRow, EngineError> {
         let population = self.population(&row.robot)?;
@@ -175,11 +243,21 @@ impl Shop {
             .map_err(|error| EngineError::Broken(error.to_string()))?;
         // What was seen before is not news.
         let is_new = |post: &&WorldTime| row.visited.is_none_or(|visited| **post > visited);
-        let posts: Vec<WorldTime> = posts.iter().filter(is_new).copied().collect();
+        let posts: Vec<WorldTime> = found.posts.iter().filter(is_new).copied().collect();
         let policy = &*population.policy;
+        let calls = f64::from(found.calls().max(1)) / together.max(1) as f64;
+        let visit = Visit {
+            content: found.content(),
+            calls: calls as f32,
+            ..Visit::complete(at, &posts)
+        };
         let mut known = population.known();
-        let Kept { shared, price } = &mut known.kept;
-        policy.observe(shared, &mut state, &Visit::complete(at, &posts));
+        // A first visit takes what no other will.
+        if row.visited.is_some() {
+            known.kept.took(calls);
+        }
+        let Kept { shared, price, .. } = &mut known.kept;
+        policy.observe(shared, &mut state, &visit);
         let due = policy.due(shared, &state, *price, at);
         let due = due.min(at.plus_us(UNSEEN_US_MAX));
         drop(known);
@@ -190,6 +268,42 @@ impl Shop {
             state: state.into_bytes(),
             ..row.clone()
         })
+    }
+
+    /// What the next call of work is worth, in posts that wait for a day; `None` where whose turn it is
+    /// decides. A budget that several robots draw from is divided by it.
+    pub(crate) fn worth(&self, work: &Work, now: WorldTime) -> Option<f64> {
+        let population = self.populations.get(&work.robot)?;
+        let policy = &*population.policy;
+        let is_told = population.is_ranked && policy.tells_post_days();
+        if !is_told || work.call.purpose != Purpose::Visit {
+            return None;
+        }
+        let known = population.known();
+        let Kept {
+            shared,
+            price,
+            calls,
+        } = &known.kept;
+        let worth = |row: &FrontierRow| {
+            // As in the market: what was never visited is worth the price.
+            if row.visited.is_none() {
+                return *price;
+            }
+            let state = population.state_of(shared, &Row::of(row));
+            let index = policy.index(shared, &state, now);
+            if index.is_nan() { 0.0 } else { index }
+        };
+        let all: f64 = work.tasks.iter().map(|task| worth(&task.row)).sum();
+        // Visits that share a call take a part of it each: together they are worth what they are worth for
+        // each call in the mean.
+        let each = all / work.tasks.len().max(1) as f64;
+        let calls = if policy.knows_calls() {
+            1.0
+        } else {
+            calls.max(CALLS_MIN)
+        };
+        Some(each / calls * population.worth)
     }
 
     /// What a visit has taught of how a subject writes, as fields of the subject: they change only when
@@ -264,10 +378,17 @@ impl Shop {
 impl Scheduler {
     /// Lanes whose policy ranks are ranked, at the prices of earlier runs.
     pub(crate) fn rank_lanes(&mut self, spill: Option<Spill>) {
-        if let Some(spill) = spill {
-            self.frontier.spill_into(spill);
-        }
         let shop = Arc::clone(&self.shop);
+        let ranked = shop.populations.values().filter(|it| it.is_ranked);
+        let lanes_max = ranked.count().max(1);
+        if let Some(spill) = spill {
+            // Robots share what memory holds.
+            let ranked_max = (spill.ranked_max / lanes_max).max(1);
+            self.frontier.spill_into(Spill {
+                ranked_max,
+                ..spill
+            });
+        }
         for filing in &shop.expansion.robots {
             let population = shop.populations.get(&filing.robot);
             if let Some(population) = population.filter(|it| it.is_ranked) {
@@ -285,7 +406,8 @@ impl Scheduler {
             state: &filed.state,
             facts: Facts::default(),
         };
-        let state = self.shop.population(&filed.robot)?.state_of(&row);
+        let population = self.shop.population(&filed.robot)?;
+        let state = population.state_of(&population.known().kept.shared, &row);
         if filed.state.is_empty() && filed.visited.is_none() {
             let newcomers = self.newcomers.entry(filed.lane.clone()).or_default();
             newcomers.push(filed.subject);
@@ -303,22 +425,35 @@ impl Scheduler {
         wanted: Wanted,
     ) -> Result<(), EngineError> {
         let shop = Arc::clone(&self.shop);
-        let question = DueQuestion {
-            after: wanted.after,
-            limit: wanted.limit,
-            ..self.due_question(&filing.lane)
+        let rows = match wanted.by {
+            ReadBy::Due => {
+                let question = DueQuestion {
+                    after: wanted.after,
+                    limit: wanted.limit,
+                    ..self.due_question(&filing.lane)
+                };
+                shop.store.remembered(question).await?
+            }
+            ReadBy::Subject => {
+                let after = wanted.after.map(|(_, subject)| subject);
+                let lane = filing.lane.clone();
+                let store = &shop.store;
+                store
+                    .remembered_by_subject(lane, after, wanted.limit)
+                    .await?
+            }
         };
-        let rows = shop.store.remembered(question).await?;
         let now = shop.clock.world();
         let population = shop.population(&filing.robot)?;
         let cards = self.cards_of(&rows).await?;
         for row in &rows {
-            let state = population.state_of(&Row {
+            let known = Row {
                 due: row.due,
                 visited: row.visited,
                 state: &row.state,
                 facts: cards.get(&row.subject).copied().unwrap_or_default(),
-            });
+            };
+            let state = population.state_of(&population.known().kept.shared, &known);
             self.frontier
                 .file_ranked(&filing.lane, row.subject, row.due, state, now);
         }

@@ -1,6 +1,7 @@
 //! From leases to work: what is read of the store before a call can be made.
 
 use crate::EngineError;
+use crate::found::Found;
 use crate::introduce::Introduced;
 use crate::lanes::{Kind, Place, QueueId, Server, Way};
 use crate::parking::Parked;
@@ -10,7 +11,7 @@ use crate::unnamed::Patience;
 use crate::walk::{Step, StepPage};
 use crate::work::{Call, Work};
 use kittiwake_frontier::Back;
-use kittiwake_model::{Commit, FrontierRow, Key, Name, Outcome, OutcomeCode, WorldTime};
+use kittiwake_model::{Commit, FrontierRow, Key, Name, Outcome, OutcomeCode};
 use kittiwake_store::TaskRecord;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ pub(crate) struct Begun {
     pub at: Instant,
     /// Time that choosing it took before that.
     pub before: Duration,
-    pub posts: Vec<WorldTime>,
+    pub found: Found,
     pub missed: Vec<Name>,
     /// How often the call was tried already.
     pub tries: u32,
@@ -36,7 +37,7 @@ impl Begun {
         Self {
             at,
             before: Duration::ZERO,
-            posts: Vec::new(),
+            found: Found::default(),
             missed: Vec::new(),
             tries: 0,
             place: Place::Back,
@@ -184,7 +185,7 @@ impl Scheduler {
                 lane: lane.clone(),
                 robot: robot.clone(),
                 subject: task.row.subject,
-                posts: begun.posts,
+                found: begun.found,
                 missed: begun.missed,
             };
             self.parking.park(queue, parked);
@@ -207,7 +208,7 @@ impl Scheduler {
             returns,
             not_before,
             scheduled: self.shop.clock.real(),
-            posts: begun.posts,
+            found: begun.found,
             missed: begun.missed,
             rank_us: (begun.before + begun.at.elapsed()).as_micros() as u32,
             tasks,

@@ -506,12 +506,12 @@ impl Scheduler {
             lane,
             robot,
             tasks,
-            posts,
+            found,
             missed,
             ..
         } = work;
         let begun = Begun {
-            posts,
+            found,
             missed,
             place: QueuePlace::Front,
             ..Begun::at(Instant::now())

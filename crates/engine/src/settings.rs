@@ -4,9 +4,10 @@ use crate::caps::SpendCap;
 use crate::credential::Credential;
 use crate::hosts::HostPatterns;
 use crate::permits::{BudgetSpent, Pace};
+use crate::population::Guide;
 use crate::{Clock, CrashHook, Progress, RobotProgress};
 use kittiwake_fetch::Fetcher;
-use kittiwake_frontier::{Policy, Spill};
+use kittiwake_frontier::Spill;
 use kittiwake_model::{Follow, Name, WorldTime};
 use kittiwake_network::Network;
 use kittiwake_store::ledger::Ledger;
@@ -107,7 +108,7 @@ pub struct Parts {
     pub fetcher: Fetcher,
     pub clock: Clock,
     /// How robots decide whom to visit again; those that are not named here take turns.
-    pub policies: BTreeMap<Name, Arc<dyn Policy>>,
+    pub guides: BTreeMap<Name, Guide>,
     pub progress: Arc<Progress>,
     pub crash: CrashHook,
     /// Set to ask the crawl to finish what is in flight and stop.

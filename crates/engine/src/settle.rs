@@ -3,12 +3,12 @@
 use crate::EngineError;
 use crate::backfill;
 use crate::exchange::{Ending, Heard, Shop};
+use crate::found::Found;
 use crate::walk::{self, PageEnd, StepPage};
-use crate::work::{POSTS_MAX, Purpose, TRIES_MAX, Work};
+use crate::work::{Purpose, TRIES_MAX, Work};
 use kittiwake_model::outcome::Consequence;
 use kittiwake_model::{
-    Commit, CursorState, FrontierRow, Identity, Key, LogRow, Object, Outcome, OutcomeCode,
-    Reference, Sweep, Table, Value, Walk, Weight, WorldTime,
+    Commit, CursorState, FrontierRow, Key, LogRow, Outcome, OutcomeCode, Sweep, Walk, WorldTime,
 };
 use kittiwake_network::{Query, Reading, Robot};
 use kittiwake_store::TaskRecord;
@@ -121,8 +121,9 @@ impl Shop {
             observed,
             ..
         } = heard;
-        remember_posts(work, &reading);
+        self.take_in_found(work, &reading)?;
         work.set_aside(&reading.absent);
+        let batch = Self::found_in_batch(work, &reading);
         commit.outcomes = Self::outcomes(work, reading.outcome, &reading.reason);
         for (subject, code, reason) in std::mem::take(&mut reading.subject_outcomes) {
             if let Some(outcome) = commit
@@ -160,18 +161,41 @@ impl Shop {
             return Ok(Ending::GivenUp);
         }
         let mut due = Vec::with_capacity(work.tasks.len());
-        for task in &mut work.tasks {
-            let row = self.visited(&task.row, &work.posts, observed)?;
+        for (place, task) in work.tasks.iter().enumerate() {
+            let found = batch.get(place).unwrap_or(&work.found);
+            let row = self.visited(&task.row, found, work.tasks.len(), observed)?;
             due.push((row.subject, row.due));
             commit.frontier.push(row);
         }
         if let ([task], [row]) = (work.tasks.as_slice(), commit.frontier.as_slice())
             && !is_gone
         {
-            let rhythm = self.rhythm(task, row, &work.posts).await?;
+            let rhythm = self.rhythm(task, row, &work.found.posts).await?;
             commit.objects.extend(rhythm);
         }
         Ok(Ending::Finished { due })
+    }
+
+    /// Notes what an answer has told of the one who was asked about.
+    fn take_in_found(&self, work: &mut Work, reading: &Reading) -> Result<(), EngineError> {
+        let is_incremental = self.query(&work.call.step)?.incremental;
+        if let [task] = work.tasks.as_slice()
+            && work.call.purpose == Purpose::Visit
+        {
+            let found = &mut work.found;
+            found.take_in(task, &work.call.step, is_incremental, reading);
+        }
+        Ok(())
+    }
+
+    /// What an answer has told of each of several, in their order; nothing where one was asked about.
+    fn found_in_batch(work: &Work, reading: &Reading) -> Vec<Found> {
+        if work.tasks.len() <= 1 {
+            return Vec::new();
+        }
+        let keys = work.keys();
+        keys.map(|subject| Found::in_batch(subject, reading))
+            .collect()
     }
 
     /// A lookup is over: either the subject's tasks can be visited now, or they are settled by it.
@@ -405,47 +429,6 @@ fn logged_target(work: &Work) -> String {
 fn names_itself(work: &Work, reading: &Reading) -> bool {
     match (&work.call.step.page, &reading.next) {
         (StepPage::Next(current), Some(next)) => current == next,
-        _ => false,
-    }
-}
-
-/// Notes when the posts of a page were made, within a bound: those of the subject, where it wrote any,
-/// and not what they repeat or answer.
-fn remember_posts(work: &mut Work, reading: &Reading) {
-    let [task] = work.tasks.as_slice() else {
-        return;
-    };
-    let statuses = || {
-        let objects = reading.objects.iter();
-        objects.filter(|object| object.table == Table::Statuses)
-    };
-    let is_own = |object: &Object| is_by(object, task, &reading.objects);
-    let has_own = statuses().any(is_own);
-    let made = statuses()
-        .filter(|object| !has_own || is_own(object))
-        .filter_map(|object| match field(object, "created_us") {
-            Some(Value::Time { at_us, .. }) => Some(WorldTime(*at_us)),
-            _ => None,
-        });
-    let room = POSTS_MAX.saturating_sub(work.posts.len());
-    work.posts.extend(made.take(room));
-}
-
-fn field<'a>(object: &'a Object, name: &str) -> Option<&'a Value> {
-    let mut fields = object.groups.iter().flat_map(|group| &group.fields);
-    fields.find_map(|(known, value)| (&**known == name).then_some(value))
-}
-
-/// Whether the subject of a task wrote a post.
-fn is_by(post: &Object, task: &TaskRecord, objects: &[Object]) -> bool {
-    let subject = task.row.subject;
-    let is_it = |identity: &Identity| identity.shared(&task.identity) > Weight::Hint;
-    match field(post, "author") {
-        Some(Value::Object(Reference::Key(key))) => *key == subject,
-        Some(Value::Object(Reference::Identity(identity))) => is_it(identity),
-        Some(Value::Object(Reference::Object(place))) => objects
-            .get(*place as usize)
-            .is_some_and(|author| author.known_as == Some(subject) || is_it(&author.identity)),
         _ => false,
     }
 }

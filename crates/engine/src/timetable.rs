@@ -70,6 +70,21 @@ impl Timetable {
         }
     }
 
+    /// Whether the lane stands in the table for now or sooner.
+    pub(crate) fn fires_by(&self, lane: LaneId, now: LimitTime) -> bool {
+        self.lanes[lane].fires.is_some_and(|at| at <= now)
+    }
+
+    /// A lane that has just fired changes places with another: that one has fired, and it will fire in
+    /// the other's turn.
+    pub(crate) fn give_turn(&mut self, lane: LaneId, to: LaneId) {
+        let turns = (self.lanes[lane].turn, self.lanes[to].turn);
+        (self.lanes[to].turn, self.lanes[lane].turn) = turns;
+        if let Some(at) = self.lanes[to].fires.take() {
+            self.set(lane, at);
+        }
+    }
+
     pub(crate) fn is_in(&self, lane: LaneId) -> bool {
         self.lanes[lane].fires.is_some()
     }

@@ -1,11 +1,12 @@
 //! Work: one or more leased subjects and the next call to be made for them.
 
 use crate::credential::CredentialId;
+use crate::found::Found;
 use crate::lanes::QueueId;
 use crate::permits::Charge;
 use crate::site::Site;
 use crate::walk::Step;
-use kittiwake_model::{Key, Name, Object, OutcomeCode, RealTime, WorldTime};
+use kittiwake_model::{Key, Name, Object, OutcomeCode, RealTime};
 use kittiwake_network::RequestPlan;
 use kittiwake_store::TaskRecord;
 use std::sync::Arc;
@@ -15,8 +16,6 @@ use url::Url;
 pub(crate) const TRIES_MAX: u32 = 3;
 /// How many times a task may go back to the frontier before its failure is final.
 pub(crate) const RETURNS_MAX: u32 = 3;
-/// Times of posts that a visit remembers for its policy.
-pub(crate) const POSTS_MAX: usize = 4_096;
 
 /// Leased subjects with the call that comes next.
 #[derive(Debug)]
@@ -41,8 +40,8 @@ pub(crate) struct Work {
     pub returns: u32,
     pub not_before: RealTime,
     pub scheduled: RealTime,
-    /// When the posts found by this visit were made.
-    pub posts: Vec<WorldTime>,
+    /// What this visit has found so far.
+    pub found: Found,
     /// Queries that failed for good in this visit; the next visit asks again.
     pub missed: Vec<Name>,
     /// Microseconds that choosing this work took.
@@ -116,7 +115,7 @@ impl Work {
             credential: None,
             redirected: None,
             instead: None,
-            posts: Vec::new(),
+            found: Found::default(),
             missed: self.missed.clone(),
             ..*self
         }

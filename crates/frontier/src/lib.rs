@@ -19,6 +19,6 @@ pub mod replay;
 pub use classify::Class;
 pub use order::{Place, SortedIndex};
 pub use policy::{Policy, RoundRobin, Shared, State, Visit};
-pub use queue::{Back, Frontier, Lease, Spill, Wanted};
+pub use queue::{Back, Frontier, Lease, ReadBy, Spill, Wanted};
 pub use random::Random;
 pub use ranked::{Judge, Ranked};

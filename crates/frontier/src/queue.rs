@@ -42,6 +42,18 @@ pub struct Wanted {
     /// Everything up to this place is here.
     pub after: Option<Place>,
     pub limit: usize,
+    pub by: ReadBy,
+}
+
+/// In which order a lane is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReadBy {
+    /// Who is due first comes first.
+    #[default]
+    Due,
+    /// As the store has them, whoever is due when: rows that are read one after the other are read many
+    /// times as quickly as rows all over a large file. Of `after` only the subject counts.
+    Subject,
 }
 
 /// How far memory reaches.
@@ -82,12 +94,17 @@ struct RankedLane {
     subjects: Ranked,
     /// Who plans whole rounds has to have everybody in memory.
     may_spill: bool,
-    /// How far it was read.
+    /// How far it was read, in which order, and how many.
     horizon: Option<Horizon>,
+    by: ReadBy,
+    read: usize,
 }
 
 /// Subjects of a ranked lane that are read at once.
 const RANKED_STEP: usize = 10_000;
+/// A lane that has more is read as the store has it, from the beginning: to pass over rows of other lanes
+/// takes less than to look for its own.
+const BY_DUE_MAX: usize = 200_000;
 
 #[derive(Debug)]
 struct Lane {
@@ -218,7 +235,13 @@ impl Frontier {
     /// Notes how far a ranked lane was read: up to the last of the places that were asked for.
     pub fn read_ranked(&mut self, lane: &Name, wanted: Wanted, last: Option<Place>, count: usize) {
         if let Some(ranked) = self.ranked.get_mut(lane) {
+            ranked.read += count;
+            let is_long = wanted.by == ReadBy::Due && ranked.read >= BY_DUE_MAX;
             ranked.horizon = Some(match last {
+                Some(_) if count >= wanted.limit && is_long => {
+                    ranked.by = ReadBy::Subject;
+                    Horizon::Nothing
+                }
                 Some(last) if count >= wanted.limit => Horizon::UpTo(last),
                 _ => Horizon::All,
             });
@@ -265,8 +288,11 @@ impl Frontier {
                 Some(Horizon::UpTo(last)) => Some(last),
                 Some(Horizon::Nothing) | None => None,
             };
-            let limit = RANKED_STEP;
-            return Some(Wanted { after, limit });
+            return Some(Wanted {
+                after,
+                limit: RANKED_STEP,
+                by: ranked.by,
+            });
         }
         let near_max = self.near_max;
         let lane = self.lane(lane);
@@ -279,6 +305,7 @@ impl Frontier {
                 Horizon::Nothing | Horizon::All => None,
             },
             limit: near_max - lane.near.len(),
+            by: ReadBy::Due,
         })
     }
 
@@ -408,6 +435,25 @@ mod tests {
             frontier.refill(&lane, wanted, &[]);
         }
         frontier
+    }
+
+    #[test]
+    fn a_long_lane_is_read_as_the_store_has_it() {
+        let mut frontier = Frontier::default();
+        frontier.rank(&lane(), 0.0, &crate::RoundRobin);
+        let mut read = Vec::new();
+        while let Some(wanted) = frontier.wanted(&lane()) {
+            let start = wanted.after.map_or(0, |(_, subject)| subject.0);
+            let last = (WorldTime(0), Key(start + 10_000));
+            let is_last = wanted.by == ReadBy::Subject && start >= 300_000;
+            let count = if is_last { 1 } else { wanted.limit };
+            frontier.read_ranked(&lane(), wanted, Some(last), count);
+            read.push((wanted.by, start));
+        }
+        assert_eq!(read[19], (ReadBy::Due, 190_000));
+        assert_eq!(read[20], (ReadBy::Subject, 0), "from the beginning");
+        assert_eq!(read[51..], []);
+        assert_eq!(read[50], (ReadBy::Subject, 300_000));
     }
 
     #[test]

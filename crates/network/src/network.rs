@@ -450,7 +450,22 @@ impl Network {
         Some((shape.table, groups.collect()))
     }
 
-    /// Whether a robot visits people for what they write, so that there are times to learn from.
+    /// Whether a robot collects posts or comments, whoever's they are, so that there are times to learn from.
+    /// What is only looked at again brings none.
+    pub fn is_told_times(&self, robot: &Robot) -> bool {
+        let mut queries = robot.steps.iter().filter_map(|it| self.query(&it.query));
+        queries.any(|query| {
+            let mut selects = query.selects.iter().filter(|select| !select.is_subject);
+            selects.any(|select| {
+                matches!(
+                    self.shapes[select.shape].table,
+                    Table::Statuses | Table::Comments
+                )
+            })
+        })
+    }
+
+    /// Whether a robot visits people for what they write, so that it can be told how.
     pub fn follows_writers(&self, robot: &Robot) -> bool {
         let is_of = |kind: &Name, table: Table| {
             let mut shapes = self.shapes.iter();

@@ -2,7 +2,8 @@
 //! when people change their habits.
 //!
 //! `cargo bench -p kittiwake-app --bench freshness` measures both; after `--`, `A` (the prediction) or `B`
-//! (habits) chooses one, `C` measures a robot of very many people (`--subjects N`, `--seconds N`), `--users N`, `--calls-per-hour N`, `--days N` and `--warm-up N` change the world,
+//! (habits) chooses one, `C` measures a robot of very many people (`--subjects N`, `--seconds N`), `D` several
+//! robots that share one limit; `--users N`, `--calls-per-hour N`, `--days N` and `--warm-up N` change the world,
 //! `--speed N` says how many times as quick as ours its time runs, and `--plot FILE` is where B draws.
 
 #![allow(
@@ -12,6 +13,7 @@
     reason = "a benchmark prints, and stops at the first surprise"
 )]
 
+mod facets;
 mod habits;
 mod network;
 mod outcome;
@@ -39,7 +41,7 @@ pub(crate) struct Bench {
     seconds: u64,
 }
 
-const ADVICE: &str = "write A, B, C, --users N, --calls-per-hour N, --days N, --warm-up N, --speed N, \
+const ADVICE: &str = "write A, B, C, D, --users N, --calls-per-hour N, --days N, --warm-up N, --speed N, \
                       --plot FILE, --subjects N or --seconds N";
 const POLICIES: [&str; 2] = ["adaptive", "round-robin"];
 
@@ -82,7 +84,7 @@ fn main() {
                     &target,
                 );
             }
-            "A" | "B" | "C" => parts.push(word),
+            "A" | "B" | "C" | "D" => parts.push(word),
             _ => panic!("{word:?}: {ADVICE}"),
         }
     }
@@ -102,6 +104,7 @@ fn main() {
         match part.as_str() {
             "A" => predicted(&bench),
             "C" => turnover::run(&bench, bench.subjects, bench.seconds),
+            "D" => facets::run(&bench),
             _ => habits::run(&bench),
         }
     }

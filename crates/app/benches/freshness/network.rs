@@ -4,7 +4,7 @@ use crate::Bench;
 use kittiwake_model::ClockSpec;
 use reqwest::Client;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -43,6 +43,16 @@ impl User {
     pub(crate) const fn is_away(&self) -> bool {
         self.suspended || self.gone
     }
+}
+
+#[derive(Debug, Deserialize)]
+struct Relation {
+    source: String,
+    target: String,
+    in_followers: bool,
+    in_following: bool,
+    #[serde(rename = "_after")]
+    after: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -117,6 +127,25 @@ impl Network {
         self.get(&format!(
             "/_sim/truth/trace?from_us={from_us}&until_us={until_us}"
         ))
+    }
+
+    /// Who follows whom at a time, as far as a list shows it.
+    pub(crate) fn relations_at(&self, at_us: i64) -> BTreeSet<(String, String)> {
+        let (mut relations, mut after) = (BTreeSet::new(), String::new());
+        loop {
+            let path = format!("/_sim/truth/user_relations?limit=5000&at_us={at_us}{after}");
+            let page = self.get(&path);
+            if page.is_empty() {
+                return relations;
+            }
+            for line in page.lines() {
+                let relation: Relation = serde_json::from_str(line).unwrap();
+                after = format!("&after={}", relation.after);
+                if relation.in_followers || relation.in_following {
+                    relations.insert((relation.source, relation.target));
+                }
+            }
+        }
     }
 
     /// Everybody, by their ids in the trace.

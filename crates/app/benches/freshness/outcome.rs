@@ -68,6 +68,16 @@ struct Report {
 impl Outcome {
     /// Crawls the timelines of everybody who writes anything.
     pub(crate) fn crawl(bench: &Bench, network: &Network, folder: &Path, policy: &str) -> Self {
+        Self::crawl_by(bench, network, folder, ("statuses", policy))
+    }
+
+    /// The same by several robots, each as it is told.
+    pub(crate) fn crawl_by(
+        bench: &Bench,
+        network: &Network,
+        folder: &Path,
+        (robots, policy): (&str, &str),
+    ) -> Self {
         let trace = network.trace(bench.days + 1.0);
         let users = network.users();
         let writers: std::collections::BTreeSet<&str> =
@@ -91,7 +101,7 @@ impl Outcome {
                 "--depth",
                 "0",
                 "--robots",
-                "statuses",
+                robots,
             ])
             .args(["--host", &network.address, "--clock-from", &network.address])
             .args(["--policy", policy, "--reserve", "0", "--history", "40"])
@@ -157,7 +167,7 @@ impl Outcome {
         let mut visited: HashMap<i64, i64> = HashMap::new();
         each(
             &file,
-            "SELECT subject, visited_us FROM frontier WHERE visits > 0",
+            "SELECT subject, visited_us FROM frontier WHERE visits > 0 AND robot = 'statuses'",
             |row| {
                 visited.insert(row.get(0).unwrap(), row.get(1).unwrap());
             },

@@ -10,7 +10,7 @@ use kittiwake_frontier::policy::{Facts, Policy, PolicySettings, Shared, State, V
 use kittiwake_frontier::random::Random;
 use kittiwake_frontier::{Judge, Ranked};
 use kittiwake_model::{Commit, FrontierRow, Key, Name, WorldTime};
-use kittiwake_store::{DueQuestion, OpenMode, SqliteStore, Store};
+use kittiwake_store::{OpenMode, SqliteStore, Store};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -103,7 +103,10 @@ fn fill(file: &Path, subjects: u64) {
     transaction.commit().unwrap();
     connection
         .execute_batch(
-            "CREATE INDEX frontier_by_due ON frontier(lane, due_us, subject, visited_us);",
+            // As a crawl leaves them: all ids are in their places.
+            "CREATE INDEX frontier_by_due ON frontier(lane, due_us, subject, visited_us);
+             INSERT INTO id_places SELECT hash, rowid FROM ids ORDER BY hash, rowid;
+             UPDATE rules SET value = (SELECT CAST(max(rowid) AS TEXT) FROM ids) WHERE name = 'id_places';",
         )
         .unwrap();
 }
@@ -201,15 +204,10 @@ fn row(
 async fn read(store: &SqliteStore, ranked: &mut Ranked, index: &Path) {
     let mut after = None;
     loop {
-        let question = DueQuestion {
-            lane: LANE.into(),
-            after,
-            not_visited_since: None,
-            limit: ROWS_AT_ONCE,
-        };
-        let rows = store.remembered(question).await.unwrap();
+        let rows = store.remembered_by_subject(LANE.into(), after, ROWS_AT_ONCE);
+        let rows = rows.await.unwrap();
         let is_last = rows.len() < ROWS_AT_ONCE;
-        after = rows.last().map(|row| (row.due, row.subject));
+        after = rows.last().map(|row| row.subject);
         for row in rows {
             let state = State::from_bytes(row.state).unwrap();
             ranked.file(row.subject, row.due, state, WorldTime(6 * DAY_US));

@@ -9,12 +9,12 @@ use crate::place::{GUARD, Place, parse_base};
 use crate::reach::Reach;
 use crate::{console, crash, environment, history, policies, robots, serving, summary};
 use kittiwake_engine::{
-    Clock, CrashHook, CrawlReport, CrawlSettings, Credential, End, Limits, Pace, Parts, Progress,
-    Rounds,
+    Clock, CrashHook, CrawlReport, CrawlSettings, Credential, End, Guide, Limits, Pace, Parts,
+    Progress, Rounds,
 };
 use kittiwake_fetch::{FetchConfig, Fetcher, HostTrust, Request, is_loopback_host};
+use kittiwake_frontier::Spill;
 use kittiwake_frontier::order::remove_within;
-use kittiwake_frontier::{Policy, Spill};
 use kittiwake_model::{ClockSpec, Follow, Name, Unit};
 use kittiwake_network::{AuthNeed, Network};
 use kittiwake_store::ledger::Ledger;
@@ -95,8 +95,8 @@ pub(crate) struct Ready {
     pub clock: Clock,
     pub crash: CrashHook,
     /// How robots decide whom to visit again.
-    pub policies: BTreeMap<Name, Arc<dyn Policy>>,
-    /// Of how many people a robot holds all in memory.
+    pub guides: BTreeMap<Name, Guide>,
+    /// How many subjects robots hold in memory together.
     pub in_memory: usize,
     /// Whether the server runs on this machine, and by its time.
     pub is_own_server: bool,
@@ -141,9 +141,14 @@ pub(crate) async fn ready_at(
     let spec = clock_spec(&fetcher, arguments.clock_from.as_deref()).await?;
     let clock = Clock::new(spec.clone(), environment::real_now);
     let settings = settings(arguments, (place, reach), &spec, credentials)?;
-    let policies = policies::choose(&settings.network, &settings.robots, &arguments.policies)?;
+    let guides = policies::choose(
+        &settings.network,
+        &settings.robots,
+        &arguments.policies,
+        &arguments.worths,
+    )?;
     Ok(Ready {
-        policies,
+        guides,
         in_memory: arguments.in_memory as usize,
         is_own_server: is_loopback_host(&settings.base) && spec.is_real(),
         settings,
@@ -231,7 +236,7 @@ pub(crate) async fn crawl_into(
         ledger,
         fetcher: ready.fetcher,
         clock: ready.clock,
-        policies: ready.policies,
+        guides: ready.guides,
         progress,
         crash: ready.crash,
         spill: Some(Spill {
@@ -362,6 +367,7 @@ fn settings(
             "until_idle": arguments.until_idle,
             "again": arguments.again,
             "policies": arguments.policies,
+            "worths": arguments.worths,
             "concurrency": arguments.concurrency,
             "seeds": seeds.len(),
             "first_seeds": seeds.iter().take(SEEDS_RECORDED_MAX).collect::<Vec<_>>(),

@@ -57,6 +57,11 @@ pub trait Worth {
     fn since(&self, subject: u32) -> Option<WorldTime>;
     /// Whether what a visit is worth rises and falls with the day, and does not only rise.
     fn has_rhythm(&self) -> bool;
+    /// Whether it was never visited, where such visits are worth the price of the day at least: what
+    /// waits then is more than what was written since somebody was met.
+    fn is_unvisited(&self, _subject: u32) -> bool {
+        false
+    }
     /// Until when it is left alone, whatever a visit is worth.
     fn rests_until(&self, _subject: u32) -> Option<WorldTime> {
         None
@@ -310,7 +315,11 @@ impl Market {
     fn index(&mut self, subject: u32, now: WorldTime, worth: &impl Worth) -> f64 {
         self.looked_at += 1;
         let index = worth.index(subject, now);
-        if index.is_nan() { 0.0 } else { index }
+        let index = if index.is_nan() { 0.0 } else { index };
+        if worth.is_unvisited(subject) {
+            return index.max(self.price);
+        }
+        index
     }
 
     /// Lets somebody wait to be taken, and to be looked at again.

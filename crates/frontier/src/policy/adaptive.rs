@@ -355,6 +355,10 @@ impl Policy for Adaptive {
         tag::ADAPTIVE
     }
 
+    fn tells_post_days(&self) -> bool {
+        true
+    }
+
     fn meet(&self, _shared: &Shared, facts: &Facts, now: WorldTime) -> State {
         let mut state = State::default();
         Card::of(facts).write(&mut state, now);

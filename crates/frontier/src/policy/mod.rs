@@ -6,11 +6,13 @@
 //! earliest time at which that can reach the price of a call ([`Policy::due`]). The price follows
 //! the budget ([`crate::market`]): it is what the last call that was paid for was worth.
 //!
-//! The unit of worth is one post that waits for one day.
+//! The unit of worth is one post that waits for one day, where a policy says so
+//! ([`Policy::tells_post_days`]); others have units of their own.
 
 pub mod adaptive;
 pub mod breadth_first;
 pub mod change_rate;
+pub mod changes;
 pub mod cho;
 pub mod hash;
 pub mod hash_calendar;
@@ -30,6 +32,7 @@ pub mod uniform;
 pub use adaptive::{Adaptive, Objective};
 pub use breadth_first::BreadthFirst;
 pub use change_rate::ChangeRate;
+pub use changes::{Changes, Content};
 pub use cho::Cho;
 pub use hash::Hash;
 pub use hash_calendar::{HashCalendar, Holidays};
@@ -64,6 +67,7 @@ mod tag {
     pub(super) const SQUARE_ROOT: u8 = 11;
     pub(super) const UNIFORM: u8 = 12;
     pub(super) const ADAPTIVE: u8 = 13;
+    pub(super) const CHANGES: u8 = 14;
 }
 
 /// What one visit found.
@@ -78,6 +82,10 @@ pub struct Visit<'a> {
     pub spreads: &'a [u32],
     /// Whether the answer was full, so that older posts that nobody has seen may be missing.
     pub is_full: bool,
+    /// What else it has shown, for those who learn from what has no time; `None` if that cannot be told.
+    pub content: Option<Content>,
+    /// How many calls it took; a part of one, where a call serves several.
+    pub calls: f32,
 }
 
 impl<'a> Visit<'a> {
@@ -88,6 +96,8 @@ impl<'a> Visit<'a> {
             posts,
             spreads: &[],
             is_full: false,
+            content: None,
+            calls: 1.0,
         }
     }
 
@@ -154,6 +164,17 @@ pub trait Policy: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether its index is in posts that wait for a day, so that it can be held against that of other
+    /// policies.
+    fn tells_post_days(&self) -> bool {
+        false
+    }
+
+    /// Whether what a visit is worth is told for each of the calls that it takes.
+    fn knows_calls(&self) -> bool {
+        false
+    }
+
     /// Whether it plans whole rounds, in which everybody is visited once.
     fn plans_rounds(&self) -> bool {
         false
@@ -203,7 +224,7 @@ impl Default for PolicySettings {
 }
 
 /// All policies that a crawl can follow, by their names.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 14] = [
     "adaptive",
     "round-robin",
     "uniform",
@@ -217,6 +238,7 @@ pub const NAMES: [&str; 13] = [
     "cho",
     "lambda-crawl",
     "square-root",
+    "changes",
 ];
 
 /// The policy of a name.
@@ -240,6 +262,7 @@ pub fn by_name(name: &str, settings: &PolicySettings) -> Option<Box<dyn Policy>>
         "cho" => Box::new(Cho),
         "lambda-crawl" => Box::new(LambdaCrawl),
         "square-root" => Box::new(SquareRoot),
+        "changes" => Box::new(Changes),
         _ => return None,
     })
 }
@@ -338,10 +361,14 @@ mod tests {
                 // Time stands still now and then, and even runs backwards.
                 let at = WorldTime((round as i64 / 2 - i64::from(round % 7 == 0)) * DAY_US);
                 let visit = Visit {
-                    at,
-                    posts,
-                    spreads: &[],
                     is_full: round % 3 == 0,
+                    content: (round % 2 == 0).then_some(Content::Whole {
+                        digest: round as u64 / 4,
+                        counts: u32::MAX,
+                        size: if round % 4 == 0 { 0 } else { u32::MAX },
+                    }),
+                    calls: [1.0, 0.0, f32::NAN, f32::INFINITY, -5.0][round % 5],
+                    ..Visit::complete(at, posts)
                 };
                 policy.observe(&mut shared, &mut state, &visit);
                 policy.epoch(&mut shared, at);

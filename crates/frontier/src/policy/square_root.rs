@@ -23,6 +23,10 @@ impl Policy for SquareRoot {
         tag::SQUARE_ROOT
     }
 
+    fn tells_post_days(&self) -> bool {
+        true
+    }
+
     fn observe(&self, shared: &mut Shared, state: &mut State, visit: &Visit<'_>) {
         Watched::observe(shared, state, visit, self.tag());
     }

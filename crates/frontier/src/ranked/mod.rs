@@ -77,6 +77,10 @@ impl Worth for View<'_> {
         self.judge.policy.has_rhythm()
     }
 
+    fn is_unvisited(&self, subject: u32) -> bool {
+        self.held[subject as usize].state.visited().is_none()
+    }
+
     fn rests_until(&self, subject: u32) -> Option<WorldTime> {
         let visited = self.held[subject as usize].state.visited()?;
         Some(visited.plus_us(self.judge.rest_us))

@@ -310,10 +310,9 @@ impl<'a> Replay<'a> {
         self.call += 1;
         let is_full = until - first == self.experiment.page;
         let mut visit = Visit {
-            at,
-            posts: &source.posts[first..until],
             spreads: source.spreads.get(first..until).unwrap_or(&[]),
             is_full,
+            ..Visit::complete(at, &source.posts[first..until])
         };
         let mut calls = 1;
         while visit.is_full && calls < self.experiment.pages_max && self.wants_more(place, &visit) {

@@ -56,13 +56,29 @@ pub(crate) fn remembered(
         "due_us, subject FROM",
         "due_us, subject, visited_us, state FROM",
     );
-    database.all(&*sql, &due_cells(question), |row| {
-        Ok(Remembered {
-            due: WorldTime(row.get(0)?),
-            subject: Key(row.get(1)?),
-            visited: row.get::<Option<i64>>(2)?.map(WorldTime),
-            state: row.get(3)?,
-        })
+    database.all(&*sql, &due_cells(question), remembered_row)
+}
+
+/// The same in the order of subjects. The index of lanes is kept out of it: it would lead all over the table.
+pub(crate) fn remembered_by_subject(
+    database: &dyn Database,
+    lane: &str,
+    after: Option<Key>,
+    limit: usize,
+) -> Result<Vec<Remembered>, StoreError> {
+    let sql = "SELECT due_us, subject, visited_us, state FROM frontier
+               WHERE subject > ?2 AND lane || '' = ?1 ORDER BY subject LIMIT ?3";
+    let after = after.map_or(i64::MIN, |key| key.0);
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    database.all(sql, cells![lane, after, limit], remembered_row)
+}
+
+fn remembered_row(row: &dyn Row) -> Result<Remembered, StoreError> {
+    Ok(Remembered {
+        due: WorldTime(row.get(0)?),
+        subject: Key(row.get(1)?),
+        visited: row.get::<Option<i64>>(2)?.map(WorldTime),
+        state: row.get(3)?,
     })
 }
 

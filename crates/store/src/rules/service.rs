@@ -192,6 +192,16 @@ impl Service {
             .await
     }
 
+    pub(crate) async fn remembered_by_subject(
+        &self,
+        lane: Name,
+        after: Option<Key>,
+        limit: usize,
+    ) -> Result<Vec<Remembered>, StoreError> {
+        self.ask(move |database| read::remembered_by_subject(database, &lane, after, limit))
+            .await
+    }
+
     pub(crate) async fn cards(&self, keys: Vec<Key>) -> Result<Vec<Card>, StoreError> {
         self.ask(move |database| read::cards(database, &keys)).await
     }
@@ -383,6 +393,15 @@ macro_rules! serve {
                 question: $crate::DueQuestion,
             ) -> $crate::StoreFuture<'_, Vec<$crate::Remembered>> {
                 Box::pin(self.service.remembered(question))
+            }
+
+            fn remembered_by_subject(
+                &self,
+                lane: kittiwake_model::Name,
+                after: Option<kittiwake_model::Key>,
+                limit: usize,
+            ) -> $crate::StoreFuture<'_, Vec<$crate::Remembered>> {
+                Box::pin(self.service.remembered_by_subject(lane, after, limit))
             }
 
             fn cards(

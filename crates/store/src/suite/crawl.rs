@@ -89,6 +89,31 @@ pub async fn what_is_due_is_read_in_order(make: Make<'_>) {
         }
     }
     assert_eq!(all_due(&*store, "nowhere", None, 10).await, vec![]);
+    by_subject(&*store, &rows).await;
+}
+
+/// A lane is the same in the order of its subjects.
+async fn by_subject(store: &dyn Inspect, rows: &[FrontierRow]) {
+    let lane: Name = "example.social/relations".into();
+    let mut expected: Vec<(Key, WorldTime, Option<WorldTime>)> = rows
+        .iter()
+        .filter(|row| row.lane == lane)
+        .map(|row| (row.subject, row.due, row.visited))
+        .collect();
+    expected.sort_unstable();
+    for limit in [1, 7, 100] {
+        let (mut read, mut after) = (Vec::new(), None);
+        loop {
+            let step = store.remembered_by_subject(lane.clone(), after, limit);
+            let step = step.await.unwrap();
+            read.extend(step.iter().map(|row| (row.subject, row.due, row.visited)));
+            after = step.last().map(|row| row.subject);
+            if step.len() < limit {
+                break;
+            }
+        }
+        assert_eq!(read, expected, "{limit} at a time");
+    }
 }
 
 pub async fn tasks_are_read_as_they_were_written(make: Make<'_>) {

@@ -22,10 +22,8 @@ fn visited(policy: &Adaptive, shared: &mut Shared, gap: f64, posts: &[WorldTime]
         let until = posts.partition_point(|post| *post <= hour(at));
         let first = until.saturating_sub(policy.page as usize).max(seen);
         let visit = Visit {
-            at: hour(at),
-            posts: &posts[first..until],
-            spreads: &[],
             is_full: until - first == policy.page as usize,
+            ..Visit::complete(hour(at), &posts[first..until])
         };
         policy.observe(shared, &mut state, &visit);
         seen = until;
@@ -102,10 +100,8 @@ fn old_posts_of_a_first_visit_are_history_not_news() {
         .map(|post| hour(24.0 * 10.0 * f64::from(post)))
         .collect();
     let visit = Visit {
-        at: met.plus_us(HOUR_US),
-        posts: &posts,
-        spreads: &[],
         is_full: true,
+        ..Visit::complete(met.plus_us(HOUR_US), &posts)
     };
     POLICY.observe(&mut shared, &mut state, &visit);
     let belief = Adaptive::belief(&shared, &state, met);
@@ -187,10 +183,8 @@ fn a_hot_post_weighs_what_it_spreads() {
         for day in 1..40 {
             let posts = [hour(f64::from(day) * 24.0 - 5.0)];
             let visit = Visit {
-                at: hour(f64::from(day) * 24.0),
-                posts: &posts,
                 spreads: &[spread],
-                is_full: false,
+                ..Visit::complete(hour(f64::from(day) * 24.0), &posts)
             };
             hot.observe(&mut shared, &mut state, &visit);
         }
