@@ -5,7 +5,7 @@ mod client;
 mod feed;
 mod schema;
 
-use crate::support::{Folder, Running, Sim, output_of, text};
+use crate::support::{Folder, Sim, output_of, text};
 use client::{Answer, Server};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
