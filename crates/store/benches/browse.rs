@@ -400,6 +400,10 @@ async fn lists(browser: &Browser, size: Size) {
         )
         .await;
     }
+}
+
+async fn objects(browser: &Browser, size: Size) {
+    let limit = 50;
     let links = |random| LinksQuestion {
         key: size.user(random),
         direction: LinkDirection::To,
@@ -513,6 +517,10 @@ async fn crawl(browser: &Browser, size: Size) {
         |found| found.queries.len(),
     )
     .await;
+}
+
+async fn pictures(browser: &Browser, size: Size) {
+    let call = |random: u64| 1 + (random % size.calls().cast_unsigned()).cast_signed();
     let ages = || AgesQuestion {
         lane: "here/profiles".to_owned(),
         now: WorldTime(NOW_US),
@@ -665,6 +673,8 @@ async fn main() {
         .map_or(3_600, |seconds| seconds.parse().unwrap());
     fill(&browser, Duration::from_secs(wait)).await;
     lists(&browser, size).await;
+    objects(&browser, size).await;
     crawl(&browser, size).await;
+    pictures(&browser, size).await;
     words(&browser, size).await;
 }

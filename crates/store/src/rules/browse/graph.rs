@@ -79,7 +79,9 @@ fn neighbours(
 
 /// Those who have the most relations among some that are read from everywhere.
 fn connected(database: &dyn Database, nodes_max: usize) -> Result<(Vec<i64>, bool), StoreError> {
-    let span = "SELECT coalesce(min(source), 0), coalesce(max(source), 0) FROM user_relations";
+    // Asked for one by one, each end is one look into the index.
+    let span = "SELECT coalesce((SELECT min(source) FROM user_relations), 0),
+                       coalesce((SELECT max(source) FROM user_relations), 0)";
     let (first, last): (i64, i64) =
         database.only(span, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let step = last.saturating_sub(first) / JUMPS + 1;
