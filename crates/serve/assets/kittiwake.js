@@ -94,7 +94,9 @@
   async function refresh() {
     isWanted = true;
     const from = document.body.dataset.refresh;
-    if (isBusy || !from || document.hidden || performance.now() < isQuietUntil) return;
+    // Nobody sees a page behind others, but what waits for another page goes on meanwhile.
+    const isSeen = !document.hidden || document.querySelector("[data-refresh-ms]");
+    if (isBusy || !from || !isSeen || performance.now() < isQuietUntil) return;
     isBusy = true;
     isWanted = false;
     const started = performance.now();

@@ -47,10 +47,10 @@ pub(super) fn sheet(frame: &Frame, charts: &Markup) -> Sheet {
         body: html! {
             div.head {
                 h1 { "Freshness" }
-                p { "How long ago people were looked at, how long a post waits until it is found, and how many wait now. Those who change often are worth more visits." }
+                p { "How long ago people were looked at, how long a post or a change waits until it is found, and how many are expected to wait now. Those who change often are worth more visits." }
             }
-            div #figures data-live { (figures(&frame.standing)) }
             (charts)
+            div #figures data-live { (figures(&frame.standing)) }
         },
     }
 }
@@ -75,13 +75,13 @@ fn table(lane: &LaneFreshness) -> Markup {
             table {
                 thead { tr {
                     th scope="col" { "Class" } th.number scope="col" { "People" } th.number scope="col" { "Visited" }
-                    th.number scope="col" { "Posts a day" } th.number scope="col" { "Posts waiting" }
+                    th.number scope="col" { "Expected a day" } th.number scope="col" { "Expected to wait" }
                     th.number scope="col" { "Expected delay" } th.number scope="col" { "Last seen" }
                     th.number scope="col" { "Found in" } th.number scope="col" { "Within 1 h" }
                 } }
                 tbody {
                     (row("all", &lane.everybody))
-                    @for (class, figures) in &lane.classes { (row(class, figures)) }
+                    @if lane.classes.len() > 1 { @for (class, figures) in &lane.classes { (row(class, figures)) } }
                 }
             }
         }
@@ -110,13 +110,21 @@ pub(super) fn short(standing: &Standing) -> Markup {
         section.part aria-labelledby="fresh-title" {
             div.title { h2 #fresh-title { "Freshness" } span.push {} a.small href="/freshness" { "By class" } }
             @if standing.freshness.is_empty() { (nothing()) }
-            @for lane in &standing.freshness {
-                p.small.soft { (lane.lane) }
-                dl.strip {
-                    div { dt { "Posts waiting" } dd { (words::decimal(lane.everybody.posts_waiting)) } }
-                    div { dt { "Last seen" } dd { (words::hours(lane.everybody.age_hours)) } }
-                    div { dt { "Found in" } dd { (words::hours(lane.everybody.delay_hours)) } }
-                    div { dt { "Within 1 h" } dd { @match lane.everybody.share_within_hour { Some(share) => { (words::percent(share)) }, None => { (words::dash()) } } } }
+            @else {
+                div.scroll tabindex="0" role="region" aria-labelledby="fresh-title" {
+                    table {
+                        thead { tr { th scope="col" { "Robot" } th.number scope="col" { "Wait" } th.number scope="col" { "Last seen" } th.number scope="col" { "Found in" } } }
+                        tbody {
+                            @for lane in &standing.freshness {
+                                tr {
+                                    th scope="row" { (lane.lane.rsplit('/').next().unwrap_or(&lane.lane)) }
+                                    td.number { (words::decimal(lane.everybody.posts_waiting)) }
+                                    td.number { (words::hours(lane.everybody.age_hours)) }
+                                    td.number { (words::hours(lane.everybody.delay_hours)) }
+                                }
+                            }
+                        }
+                    }
                 }
             }
         }

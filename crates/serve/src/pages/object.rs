@@ -98,7 +98,7 @@ fn headline(object: &ObjectView) -> Markup {
 
 /// What the page is called: a post has no name but its author's.
 fn heading(object: &ObjectView) -> Markup {
-    let author = named(object, "author").map(|label| lists::link(label));
+    let author = named(object, "author").map(lists::link);
     html! {
         @match (object.table, author) {
             (Some(Table::Statuses), Some(author)) => { "Post by " (author) },
@@ -191,7 +191,7 @@ fn provenance(object: &ObjectView) -> Markup {
                     thead { tr { th scope="col" { "Reason" } th scope="col" { "From" } th scope="col" { "Until" } } }
                     tbody {
                         @for spell in &object.spells {
-                            tr { td { (spell.reason) } td { (words::moment(spell.from.micros())) } td { (words::moment_or_dash(spell.until.map(|it| it.micros()))) } }
+                            tr { td { (spell.reason) } td { (words::moment(spell.from.micros())) } td { (words::moment_or_dash(spell.until.map(kittiwake_model::WorldTime::micros))) } }
                         }
                     }
                 }

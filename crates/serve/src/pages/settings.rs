@@ -159,6 +159,7 @@ fn setting(value: &Value) -> Markup {
     match value {
         Value::Null => words::dash(),
         Value::Bool(is) => html! { @if *is { "yes" } @else { "no" } },
+        Value::Number(number) => html! { (number) },
         Value::String(text) => html! { span.text { (text) } },
         Value::Array(list) if list.is_empty() => words::dash(),
         Value::Array(list) if list.iter().all(Value::is_string) => {

@@ -125,9 +125,11 @@ pub(crate) fn ago(us: i64, now_us: i64) -> Markup {
     } else {
         format!("in {}", span_text(-apart_us))
     };
-    match iso(us) {
-        Some(iso) => html! { time datetime=(iso) data-as="title" title=(iso) { (text) } },
-        None => html! { (text) },
+    html! {
+        @match iso(us) {
+            Some(iso) => { time datetime=(iso) data-as="title" title=(iso) { (text) } },
+            None => { (text) },
+        }
     }
 }
 
@@ -190,11 +192,10 @@ pub(crate) fn outside(address: &str) -> Markup {
     let web = Url::parse(address)
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-    match web {
-        Some(url) => html! {
-            a.outside href=(url) rel="noopener noreferrer nofollow" target="_blank" { (short_to(address, 120)) }
-        },
-        None => html! { span.text { (short_to(address, 120)) } },
+    let shown = short_to(address, 120);
+    html! {
+        @if let Some(url) = web { a.outside href=(url) rel="noopener noreferrer nofollow" target="_blank" { (shown) } }
+        @else { span.text { (shown) } }
     }
 }
 

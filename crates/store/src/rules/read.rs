@@ -138,13 +138,16 @@ pub(crate) fn classes(
 
 /// The posts that were found last, so many at the most, of authors who were known when they were made.
 pub(crate) fn arrivals(database: &dyn Database, limit: usize) -> Result<Vec<Arrival>, StoreError> {
+    // In this order: SQLite, which does not know how many posts a bound number is, may otherwise go
+    // through all of `ids` for each of them. It takes CROSS JOIN at its word.
     let sql = "SELECT s.author, s.created_us, found.first_seen_us
                FROM (SELECT key, author, created_us FROM statuses
                      WHERE author IS NOT NULL AND created_us IS NOT NULL
                      ORDER BY key DESC LIMIT ?1) AS s
-               JOIN ids AS found ON found.key = s.key AND found.canonical = 1
-               JOIN ids AS met ON met.key = s.author AND met.canonical = 1
-               WHERE met.first_seen_us <= s.created_us AND found.first_seen_us >= s.created_us";
+               CROSS JOIN ids AS found CROSS JOIN ids AS met
+               WHERE found.key = s.key AND found.canonical = 1
+               AND met.key = s.author AND met.canonical = 1
+               AND met.first_seen_us <= s.created_us AND found.first_seen_us >= s.created_us";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     database.all(sql, cells![limit], |row| {
         Ok(Arrival {
