@@ -74,7 +74,7 @@ async fn standing(frame: Frame) -> Response {
 /// What stands where nothing else does.
 pub(crate) async fn missing(frame: Frame, uri: Uri) -> Response {
     if uri.path().starts_with("/api/") {
-        return crate::api::nothing().await.into_response();
+        return crate::api::nothing().into_response();
     }
     frame.refuse(Problem::missing(
         "There is nothing at this address. It may have been mistyped, or belong to another version of the program.",

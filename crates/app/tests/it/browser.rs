@@ -397,7 +397,7 @@ fn every_page_can_be_used_by_everybody() {
     pages.push(("person", user));
     if pictures.is_some() {
         // A picture of the pace needs some past.
-        std::thread::sleep(Duration::from_secs(60));
+        std::thread::sleep(Duration::from_mins(1));
     }
     for (name, path) in &pages {
         for (size, view) in [("wide", WIDE), ("phone", PHONE)] {

@@ -132,7 +132,7 @@ fn described() -> (Router<Arc<Shared>>, utoipa::openapi::OpenApi) {
 }
 
 /// What no route is there for.
-pub(crate) async fn nothing() -> Problem {
+pub(crate) fn nothing() -> Problem {
     Problem::missing("there is nothing at this address; /api/openapi.json says what there is")
 }
 

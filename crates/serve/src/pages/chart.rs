@@ -289,7 +289,8 @@ mod tests {
     #[test]
     fn axes_end_at_round_numbers() {
         let tops = [0.0, 0.3, 1.0, 3.0, 4.1, 99.0, 101.0, f64::NAN].map(nice_top);
-        assert_eq!(tops, [1.0, 0.4, 1.0, 4.0, 5.0, 100.0, 200.0, 1.0]);
+        let tenths = tops.map(|top| (top * 10.0).round() as u64);
+        assert_eq!(tenths, [10, 4, 10, 40, 50, 1_000, 2_000, 10]);
     }
 
     #[test]

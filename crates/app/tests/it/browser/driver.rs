@@ -29,7 +29,7 @@ pub(crate) struct Browser {
     driver: Child,
     /// The address of the session.
     session: String,
-    _profile: TempDir,
+    profile: TempDir,
 }
 
 impl Drop for Browser {
@@ -81,16 +81,16 @@ impl Browser {
             client,
             driver,
             session: format!("http://127.0.0.1:{port}/session"),
-            _profile: profile,
+            profile,
         };
-        let made = browser.command(Method::POST, "", &browser.wishes());
+        let made = browser.command(&Method::POST, "", &browser.wishes());
         let id = made["sessionId"].as_str().expect("a session");
         browser.session = format!("{}/{id}", browser.session);
         Some(browser)
     }
 
     fn wishes(&self) -> Value {
-        let profile = self._profile.path().join("profile");
+        let profile = self.profile.path().join("profile");
         let flags = [
             "--headless",
             "--no-sandbox",
@@ -115,11 +115,11 @@ impl Browser {
     }
 
     /// One command of the protocol.
-    fn try_command(&self, method: Method, path: &str, body: &Value) -> Result<Value, String> {
+    fn try_command(&self, method: &Method, path: &str, body: &Value) -> Result<Value, String> {
         let url = format!("{}{path}", self.session);
         self.runtime.block_on(async {
             let mut request = self.client.request(method.clone(), &url);
-            if method == Method::POST {
+            if *method == Method::POST {
                 let kind = "application/json";
                 request = request.header("content-type", kind).body(body.to_string());
             }
@@ -137,7 +137,7 @@ impl Browser {
         })
     }
 
-    fn command(&self, method: Method, path: &str, body: &Value) -> Value {
+    fn command(&self, method: &Method, path: &str, body: &Value) -> Value {
         let done = self.try_command(method, path, body);
         done.unwrap_or_else(|error| panic!("{path}: {error}"))
     }
@@ -145,34 +145,34 @@ impl Browser {
     /// A command of the browser itself.
     fn tell(&self, command: &str, parameters: &Value) -> Value {
         let body = json!({ "cmd": command, "params": parameters });
-        self.command(Method::POST, "/goog/cdp/execute", &body)
+        self.command(&Method::POST, "/goog/cdp/execute", &body)
     }
 
     pub(crate) fn go(&self, url: &str) {
-        self.command(Method::POST, "/url", &json!({ "url": url }));
+        self.command(&Method::POST, "/url", &json!({ "url": url }));
     }
 
     pub(crate) fn address(&self) -> String {
-        let url = self.command(Method::GET, "/url", &Value::Null);
+        let url = self.command(&Method::GET, "/url", &Value::Null);
         url.as_str().expect("an address").to_owned()
     }
 
     /// What a script gives back; `return …`.
     pub(crate) fn script(&self, script: &str) -> Value {
         let body = json!({ "script": script, "args": [] });
-        self.command(Method::POST, "/execute/sync", &body)
+        self.command(&Method::POST, "/execute/sync", &body)
     }
 
     /// What a script gives that ends later, by calling its last argument.
     pub(crate) fn script_later(&self, script: &str) -> Value {
         let body = json!({ "script": script, "args": [] });
-        self.command(Method::POST, "/execute/async", &body)
+        self.command(&Method::POST, "/execute/async", &body)
     }
 
     /// The element, if it is there.
     fn find(&self, css: &str) -> Option<String> {
         let body = json!({ "using": "css selector", "value": css });
-        let found = self.try_command(Method::POST, "/element", &body).ok()?;
+        let found = self.try_command(&Method::POST, "/element", &body).ok()?;
         let (_, id) = found.as_object()?.iter().next()?;
         id.as_str().map(str::to_owned)
     }
@@ -191,15 +191,15 @@ impl Browser {
             let id = browser.find(css)?;
             // What moves is found anew.
             let path = format!("/element/{id}/click");
-            browser.try_command(Method::POST, &path, &json!({})).ok()
+            browser.try_command(&Method::POST, &path, &json!({})).ok()
         });
     }
 
     pub(crate) fn write(&self, css: &str, text: &str) {
         let id = self.element(css);
-        self.command(Method::POST, &format!("/element/{id}/clear"), &json!({}));
+        self.command(&Method::POST, &format!("/element/{id}/clear"), &json!({}));
         let path = format!("/element/{id}/value");
-        self.command(Method::POST, &path, &json!({ "text": text }));
+        self.command(&Method::POST, &path, &json!({ "text": text }));
     }
 
     /// The text of an element as it is shown.
@@ -207,7 +207,9 @@ impl Browser {
         self.until(css, |browser| {
             let id = browser.find(css)?;
             let path = format!("/element/{id}/text");
-            let text = browser.try_command(Method::GET, &path, &Value::Null).ok()?;
+            let text = browser
+                .try_command(&Method::GET, &path, &Value::Null)
+                .ok()?;
             text.as_str().map(str::to_owned)
         })
     }
@@ -216,7 +218,7 @@ impl Browser {
     pub(crate) fn say_yes(&self) {
         self.until("a question", |browser| {
             browser
-                .try_command(Method::POST, "/alert/accept", &json!({}))
+                .try_command(&Method::POST, "/alert/accept", &json!({}))
                 .ok()
         });
     }
@@ -263,7 +265,7 @@ impl Browser {
 
     /// What the browser has complained of since it was last asked: refusals by policy, errors of scripts.
     pub(crate) fn complaints(&self) -> Vec<String> {
-        let entries = self.command(Method::POST, "/se/log", &json!({ "type": "browser" }));
+        let entries = self.command(&Method::POST, "/se/log", &json!({ "type": "browser" }));
         let entries = entries.as_array().expect("a list").iter();
         let severe = entries.filter(|entry| entry["level"] == "SEVERE");
         severe.map(|entry| entry["message"].to_string()).collect()
