@@ -276,20 +276,14 @@ impl Shop {
         let population = self.populations.get(&work.robot)?;
         let policy = &*population.policy;
         let is_told = population.is_ranked && policy.tells_post_days();
-        if !is_told || work.call.purpose != Purpose::Visit {
+        // Nobody can tell what a first visit will bring: robots take turns at these.
+        let is_first = work.tasks.iter().any(|task| task.row.visited.is_none());
+        if !is_told || is_first || work.call.purpose != Purpose::Visit {
             return None;
         }
         let known = population.known();
-        let Kept {
-            shared,
-            price,
-            calls,
-        } = &known.kept;
+        let Kept { shared, calls, .. } = &known.kept;
         let worth = |row: &FrontierRow| {
-            // As in the market: what was never visited is worth the price.
-            if row.visited.is_none() {
-                return *price;
-            }
             let state = population.state_of(shared, &Row::of(row));
             let index = policy.index(shared, &state, now);
             if index.is_nan() { 0.0 } else { index }
