@@ -47,7 +47,12 @@ impl Scheduler {
         let controls = &self.controls;
         let world = shop.clock.world();
         let lets_run = |robot: &Name| controls.lets_run(robot);
-        let worth = |work: &Work| shop.worth(work, world);
+        let young = &self.young;
+        // Nobody can tell what a first visit will bring: robots that have some before them take turns.
+        let worth = |work: &Work| {
+            let is_young = young.contains(&work.lane);
+            (!is_young).then(|| shop.worth(work, world)).flatten()
+        };
         while let Some(lane) = self.lanes.fire(now.1, lets_run, worth) {
             if let Some(refused) = self
                 .lanes

@@ -276,7 +276,6 @@ impl Shop {
         let population = self.populations.get(&work.robot)?;
         let policy = &*population.policy;
         let is_told = population.is_ranked && policy.tells_post_days();
-        // Nobody can tell what a first visit will bring: robots take turns at these.
         let is_first = work.tasks.iter().any(|task| task.row.visited.is_none());
         if !is_told || is_first || work.call.purpose != Purpose::Visit {
             return None;
@@ -405,6 +404,7 @@ impl Scheduler {
         if filed.state.is_empty() && filed.visited.is_none() {
             let newcomers = self.newcomers.entry(filed.lane.clone()).or_default();
             newcomers.push(filed.subject);
+            self.young.insert(filed.lane.clone());
         }
         let now = self.shop.clock.world();
         self.frontier
@@ -520,6 +520,12 @@ impl Scheduler {
             known.kept.price = price;
             (leases, is_over)
         };
+        let is_first = |lease: &Lease| self.frontier.is_unvisited(&filing.lane, lease.subject);
+        if leases.iter().any(is_first) {
+            self.young.insert(filing.lane.clone());
+        } else if !leases.is_empty() {
+            self.young.remove(&filing.lane);
+        }
         if is_over {
             self.keep_learnt().await?;
         }

@@ -18,7 +18,7 @@ use kittiwake_model::{
     Commit, CommitReport, Filed, Key, Name, RobotFiling, RunEnd, RunUpdate, WorldTime,
 };
 use kittiwake_store::DueQuestion;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -74,6 +74,8 @@ pub(crate) struct Scheduler {
     pub unnamed: Unnamed,
     /// Those who were filed in ranked lanes since their cards were last looked at.
     pub newcomers: HashMap<Name, Vec<Key>>,
+    /// Ranked lanes in which somebody has yet to be visited for the first time.
+    pub young: HashSet<Name>,
     /// Tasks that failed and came back to the frontier.
     pub returns: HashMap<(Key, Name), Returned>,
     pub in_flight: JoinSet<Result<Done, EngineError>>,
@@ -112,6 +114,7 @@ impl Scheduler {
             probing: HashMap::new(),
             unnamed: Unnamed::default(),
             newcomers: HashMap::new(),
+            young: HashSet::new(),
             returns: HashMap::new(),
             in_flight: JoinSet::new(),
             backlog: false,

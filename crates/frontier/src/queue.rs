@@ -213,6 +213,12 @@ impl Frontier {
         self.ranked.contains_key(lane)
     }
 
+    /// Whether a subject of a ranked lane was never visited.
+    pub fn is_unvisited(&self, lane: &Name, subject: Key) -> bool {
+        let ranked = self.ranked.get(lane);
+        ranked.is_some_and(|it| it.subjects.is_unvisited(subject))
+    }
+
     /// How many subjects of a ranked lane are not leased.
     pub fn ranked_count(&self, lane: &Name) -> usize {
         self.ranked.get(lane).map_or(0, |it| it.subjects.len())

@@ -57,10 +57,10 @@ pub trait Worth {
     fn since(&self, subject: u32) -> Option<WorldTime>;
     /// Whether what a visit is worth rises and falls with the day, and does not only rise.
     fn has_rhythm(&self) -> bool;
-    /// Whether it was never visited, where such visits are worth the price of the day at least: what
+    /// What a first visit is worth at least, at the price of the day; `None` for whoever was visited. What
     /// waits then is more than what was written since somebody was met.
-    fn is_unvisited(&self, _subject: u32) -> bool {
-        false
+    fn first_visit(&self, _subject: u32, _price: f64) -> Option<f64> {
+        None
     }
     /// Until when it is left alone, whatever a visit is worth.
     fn rests_until(&self, _subject: u32) -> Option<WorldTime> {
@@ -316,10 +316,8 @@ impl Market {
         self.looked_at += 1;
         let index = worth.index(subject, now);
         let index = if index.is_nan() { 0.0 } else { index };
-        if worth.is_unvisited(subject) {
-            return index.max(self.price);
-        }
-        index
+        let least = worth.first_visit(subject, self.price);
+        least.map_or(index, |least| index.max(least))
     }
 
     /// Lets somebody wait to be taken, and to be looked at again.

@@ -77,8 +77,13 @@ impl Worth for View<'_> {
         self.judge.policy.has_rhythm()
     }
 
-    fn is_unvisited(&self, subject: u32) -> bool {
-        self.held[subject as usize].state.visited().is_none()
+    fn first_visit(&self, subject: u32, price: f64) -> Option<f64> {
+        if self.held[subject as usize].state.visited().is_some() {
+            return None;
+        }
+        // What was never seen cannot have changed: it comes before everything that may have.
+        let is_blind = self.judge.policy.knows_calls();
+        Some(if is_blind { f64::INFINITY } else { price })
     }
 
     fn rests_until(&self, subject: u32) -> Option<WorldTime> {
@@ -305,6 +310,12 @@ impl Ranked {
             self.market.take_out(place);
             self.free.push(place);
         }
+    }
+
+    /// Whether somebody who is in memory was never visited.
+    pub fn is_unvisited(&self, subject: Key) -> bool {
+        let state = self.state_of(subject);
+        state.is_some_and(|state| state.visited().is_none())
     }
 
     /// What is remembered of somebody who is in memory.
