@@ -21,6 +21,7 @@ mod measure;
 mod memory;
 mod pages;
 mod parts;
+#[expect(dead_code, reason = "other benchmarks use the rest")]
 mod server;
 mod whole_path;
 
@@ -28,6 +29,7 @@ mod whole_path;
 mod repository;
 
 use contenders::Kittiwake;
+use server::Pace;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -54,7 +56,8 @@ fn main() {
     let text: Vec<&str> = words.iter().map(String::as_str).collect();
     match text.as_slice() {
         ["--role", "serve", latency_ms] => {
-            server::serve_pages(Duration::from_millis(latency_ms.parse().unwrap()));
+            let latency = Duration::from_millis(latency_ms.parse().unwrap());
+            server::serve_pages(Pace::latency(latency));
         }
         ["--role", "world", users] => server::serve_world(users.parse().unwrap()),
         ["--role", "bare", address, timelines, at_once] => {

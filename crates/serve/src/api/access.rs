@@ -1,6 +1,7 @@
 //! Who is asking.
 
 use super::{Answer, Body, Known};
+use crate::api::refusal::{Forbidden, Invalid, NotJson, TooMany, Unknown};
 use crate::desk::GivenSecret;
 use crate::{Caller, Problem, Role};
 use axum::extract::{Request, State};
@@ -32,13 +33,10 @@ pub(crate) struct Me {
 /// Begins a session, for browsers. Programs send HTTP Basic instead.
 #[utoipa::path(post, path = "/api/login", tag = "access", request_body = LogIn, security(()), responses(
     (status = 200, body = Me, headers(("set-cookie" = String))),
-    (status = 400, body = Problem, content_type = "application/problem+json"),
-    (status = 401, body = Problem, content_type = "application/problem+json"),
-    (status = 403, body = Problem, content_type = "application/problem+json"),
+    Invalid, Unknown, Forbidden,
     (status = 409, description = "no password is set", body = Problem,
      content_type = "application/problem+json"),
-    (status = 415, body = Problem, content_type = "application/problem+json"),
-    (status = 429, body = Problem, content_type = "application/problem+json")))]
+    NotJson, TooMany))]
 pub(crate) async fn log_in(State(shared): Known, request: Request) -> Result<Response, Problem> {
     use axum::extract::FromRequest as _;
     let from = crate::guard::address(&shared.settings, request.extensions(), request.headers());
@@ -54,7 +52,7 @@ pub(crate) async fn log_in(State(shared): Known, request: Request) -> Result<Res
 /// Ends the session.
 #[utoipa::path(post, path = "/api/logout", tag = "access", responses(
     (status = 204, description = "the session is over"),
-    (status = 403, body = Problem, content_type = "application/problem+json")))]
+    Forbidden))]
 pub(crate) async fn log_out(State(shared): Known, headers: HeaderMap) -> Response {
     let cookie = shared.log_out(&headers);
     (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie.0)]).into_response()

@@ -4,6 +4,7 @@ use super::objects::{LimitParameters, PageQuestion, rows};
 use super::views::{Label, key_text};
 use super::{Answer, Known, Page, Path, Query};
 use crate::Problem;
+use crate::api::refusal::{Conflict, Forbidden, Invalid, Missing};
 use crate::control::{Action, Controlled};
 use crate::standing::look::run_standing;
 use crate::standing::{BudgetStanding, Message, RobotStanding, RunStanding, Standing};
@@ -33,7 +34,7 @@ pub(crate) struct MessagesParameters {
 /// What robots did last, the newest first.
 #[utoipa::path(get, path = "/api/messages", tag = "crawl", params(MessagesParameters), responses(
     (status = 200, body = Vec<Message>),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn messages(
     State(shared): Known,
     Query(asked): Query<MessagesParameters>,
@@ -53,10 +54,7 @@ pub(crate) async fn robots(State(shared): Known) -> Json<Vec<RobotStanding>> {
 #[utoipa::path(post, path = "/api/robots/{robot}/{action}", tag = "crawl",
     params(("robot" = String, Path, max_length = 200), ("action" = Action, Path)), responses(
     (status = 200, body = Controlled),
-    (status = 400, body = Problem, content_type = "application/problem+json"),
-    (status = 403, body = Problem, content_type = "application/problem+json"),
-    (status = 404, body = Problem, content_type = "application/problem+json"),
-    (status = 409, body = Problem, content_type = "application/problem+json")))]
+    Invalid, Forbidden, Missing, Conflict))]
 pub(crate) async fn steer_robot(
     State(shared): Known,
     Path((robot, action)): Path<(String, Action)>,
@@ -68,9 +66,7 @@ pub(crate) async fn steer_robot(
 #[utoipa::path(post, path = "/api/crawl/{action}", tag = "crawl",
     params(("action" = Action, Path)), responses(
     (status = 200, body = Controlled),
-    (status = 400, body = Problem, content_type = "application/problem+json"),
-    (status = 403, body = Problem, content_type = "application/problem+json"),
-    (status = 409, body = Problem, content_type = "application/problem+json")))]
+    Invalid, Forbidden, Conflict))]
 pub(crate) async fn steer_crawl(
     State(shared): Known,
     Path(action): Path<Action>,
@@ -88,7 +84,7 @@ pub(crate) async fn budgets(State(shared): Known) -> Json<Vec<BudgetStanding>> {
 /// The runs of the crawl, the newest first.
 #[utoipa::path(get, path = "/api/runs", tag = "crawl", params(PageQuestion), responses(
     (status = 200, body = Page<RunStanding>),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn runs(
     State(shared): Known,
     Query(asked): Query<PageQuestion>,
@@ -133,7 +129,7 @@ pub(crate) struct DueReason {
 /// Why somebody is due when they are.
 #[utoipa::path(get, path = "/api/why", tag = "crawl", params(WhyParameters), responses(
     (status = 200, body = Vec<DueReason>),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn why(
     State(shared): Known,
     Query(asked): Query<WhyParameters>,
@@ -183,7 +179,7 @@ pub(crate) struct Interested {
 /// Whose objects are asked for most, here.
 #[utoipa::path(get, path = "/api/interest", tag = "objects", params(LimitParameters), responses(
     (status = 200, body = Vec<Interested>),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn interest(
     State(shared): Known,
     Query(asked): Query<LimitParameters>,

@@ -4,6 +4,7 @@ use super::log::{Activity, Ages, Call, Errors, Graph, Hours, NewestOutcome, Whol
 use super::objects::rows;
 use super::{Answer, Known, Page, Path, Query, key};
 use crate::Problem;
+use crate::api::refusal::{Invalid, Missing};
 use axum::Json;
 use axum::extract::State;
 use kittiwake_model::{OutcomeCode, WorldTime};
@@ -41,7 +42,7 @@ fn outcome(text: Option<&str>) -> Result<Option<OutcomeCode>, Problem> {
 /// The query log, the newest call first.
 #[utoipa::path(get, path = "/api/calls", tag = "log", params(CallsParameters), responses(
     (status = 200, body = Page<Call>),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn calls(
     State(shared): Known,
     Query(asked): Query<CallsParameters>,
@@ -61,8 +62,7 @@ pub(crate) async fn calls(
 #[utoipa::path(get, path = "/api/calls/{id}", tag = "log",
     params(("id" = String, Path, pattern = "^[0-9]{1,18}$")), responses(
     (status = 200, body = WholeCall),
-    (status = 400, body = Problem, content_type = "application/problem+json"),
-    (status = 404, body = Problem, content_type = "application/problem+json")))]
+    Invalid, Missing))]
 pub(crate) async fn call(State(shared): Known, Path(id): Path<String>) -> Answer<WholeCall> {
     let found = shared.browser.call(key(&id)?.0).await?;
     let found = found.ok_or_else(|| Problem::missing("the log has no call of this number"))?;
@@ -87,7 +87,7 @@ pub(crate) struct OutcomesParameters {
 /// What came of asking for each id: the newest outcome of every query. One filter at a time.
 #[utoipa::path(get, path = "/api/outcomes", tag = "log", params(OutcomesParameters), responses(
     (status = 200, body = Page<NewestOutcome>),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn outcomes(
     State(shared): Known,
     Query(asked): Query<OutcomesParameters>,
@@ -124,7 +124,7 @@ pub(crate) struct ErrorsParameters {
 /// Outcomes among the newest calls.
 #[utoipa::path(get, path = "/api/errors", tag = "log", params(ErrorsParameters), responses(
     (status = 200, body = Errors),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn errors(
     State(shared): Known,
     Query(asked): Query<ErrorsParameters>,
@@ -147,7 +147,7 @@ pub(crate) struct ActivityParameters {
 /// What the crawl did of late: calls, rows and bytes by query and time.
 #[utoipa::path(get, path = "/api/activity", tag = "log", params(ActivityParameters), responses(
     (status = 200, body = Activity),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn activity(
     State(shared): Known,
     Query(asked): Query<ActivityParameters>,
@@ -178,7 +178,7 @@ pub(crate) struct GraphParameters {
 /// Who follows whom, in part.
 #[utoipa::path(get, path = "/api/graph", tag = "objects", params(GraphParameters), responses(
     (status = 200, body = Graph),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn graph(
     State(shared): Known,
     Query(asked): Query<GraphParameters>,
@@ -207,7 +207,7 @@ pub(crate) struct AgesParameters {
 /// How long ago the subjects of a lane were visited.
 #[utoipa::path(get, path = "/api/ages", tag = "crawl", params(AgesParameters), responses(
     (status = 200, body = Ages),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn ages(
     State(shared): Known,
     Query(asked): Query<AgesParameters>,

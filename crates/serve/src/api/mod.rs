@@ -7,6 +7,7 @@ mod figures;
 mod log;
 mod objects;
 mod program;
+pub(crate) mod refusal;
 pub(crate) mod value;
 mod views;
 

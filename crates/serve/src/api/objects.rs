@@ -2,6 +2,7 @@
 
 use super::views::{Counts, Label, Link, Object, Post, Relation, User, Version};
 use super::{Answer, Known, Page, Path, Query, ROWS, key, keys};
+use crate::api::refusal::{Invalid, Missing};
 use crate::{Problem, Shared};
 use axum::Json;
 use axum::extract::State;
@@ -52,7 +53,7 @@ pub(crate) struct UsersParameters {
 /// People.
 #[utoipa::path(get, path = "/api/users", tag = "objects", params(UsersParameters), responses(
     (status = 200, body = Page<User>),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn users(
     State(shared): Known,
     Query(asked): Query<UsersParameters>,
@@ -82,7 +83,7 @@ pub(crate) struct PostsParameters {
 /// Posts, the newest first.
 #[utoipa::path(get, path = "/api/posts", tag = "objects", params(PostsParameters), responses(
     (status = 200, body = Page<Post>),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn posts(
     State(shared): Known,
     Query(asked): Query<PostsParameters>,
@@ -110,7 +111,7 @@ pub(crate) struct FindParameters {
 /// Whoever or whatever is called so, a few at the most.
 #[utoipa::path(get, path = "/api/find", tag = "objects", params(FindParameters), responses(
     (status = 200, body = Vec<Label>),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn find(
     State(shared): Known,
     Query(asked): Query<FindParameters>,
@@ -179,7 +180,7 @@ impl From<Hit> for FoundRow {
 /// Looks for words in what is stored. It costs no call.
 #[utoipa::path(get, path = "/api/search", tag = "objects", params(SearchParameters), responses(
     (status = 200, body = Found),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn search(
     State(shared): Known,
     Query(asked): Query<SearchParameters>,
@@ -217,8 +218,7 @@ fn no_object() -> Problem {
 #[utoipa::path(get, path = "/api/objects/{key}", tag = "objects",
     params(("key" = String, Path, pattern = "^[0-9]{1,18}$")), responses(
     (status = 200, body = Object),
-    (status = 400, body = Problem, content_type = "application/problem+json"),
-    (status = 404, body = Problem, content_type = "application/problem+json")))]
+    Invalid, Missing))]
 pub(crate) async fn object(State(shared): Known, Path(asked): Path<String>) -> Answer<Object> {
     let found = shared.browser.object(key(&asked)?).await?;
     let found = found.ok_or_else(no_object)?;
@@ -230,7 +230,7 @@ pub(crate) async fn object(State(shared): Known, Path(asked): Path<String>) -> A
 #[utoipa::path(get, path = "/api/objects/{key}/comments", tag = "objects",
     params(("key" = String, Path, pattern = "^[0-9]{1,18}$"), PageQuestion), responses(
     (status = 200, body = Page<Post>),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn comments(
     State(shared): Known,
     Path(post): Path<String>,
@@ -270,7 +270,7 @@ pub(crate) struct RelationsParameters {
 #[utoipa::path(get, path = "/api/objects/{key}/relations", tag = "objects",
     params(("key" = String, Path, pattern = "^[0-9]{1,18}$"), RelationsParameters), responses(
     (status = 200, body = Page<Relation>),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn relations(
     State(shared): Known,
     Path(user): Path<String>,
@@ -319,7 +319,7 @@ pub(crate) struct LinksParameters {
 #[utoipa::path(get, path = "/api/objects/{key}/links", tag = "objects",
     params(("key" = String, Path, pattern = "^[0-9]{1,18}$"), LinksParameters), responses(
     (status = 200, body = Page<Link>),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn links(
     State(shared): Known,
     Path(object): Path<String>,
@@ -350,7 +350,7 @@ pub(crate) struct LimitParameters {
 #[utoipa::path(get, path = "/api/objects/{key}/counts", tag = "objects",
     params(("key" = String, Path, pattern = "^[0-9]{1,18}$"), LimitParameters), responses(
     (status = 200, body = Vec<Counts>),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn counts(
     State(shared): Known,
     Path(object): Path<String>,
@@ -364,7 +364,7 @@ pub(crate) async fn counts(
 #[utoipa::path(get, path = "/api/objects/{key}/versions", tag = "objects",
     params(("key" = String, Path, pattern = "^[0-9]{1,18}$"), PageQuestion), responses(
     (status = 200, body = Page<Version>),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn versions(
     State(shared): Known,
     Path(object): Path<String>,

@@ -2,6 +2,7 @@
 
 use super::{Answer, Body, Known, Path};
 use crate::Problem;
+use crate::api::refusal::{Conflict, Forbidden, Invalid, Missing, NotJson, TooLarge, TooMany};
 use crate::desk::{
     AppliedDefinition, CheckedDefinition, CredentialName, CredentialView, DefinitionText,
     DefinitionView, GivenSecret, LoginMethodView, LoginQuestion, LoginView, OnlineAnswer,
@@ -31,8 +32,7 @@ pub(crate) async fn definitions(State(shared): Known) -> Answer<Vec<DefinitionVi
 #[utoipa::path(get, path = "/api/definitions/{name}", tag = "program",
     params(("name" = String, Path, max_length = 200)), responses(
     (status = 200, body = DefinitionText),
-    (status = 400, body = Problem, content_type = "application/problem+json"),
-    (status = 404, body = Problem, content_type = "application/problem+json")))]
+    Invalid, Missing))]
 pub(crate) async fn definition(
     State(shared): Known,
     Path(name): Path<String>,
@@ -44,10 +44,7 @@ pub(crate) async fn definition(
 #[utoipa::path(post, path = "/api/definitions/check", tag = "program",
     request_body = GivenDefinition, responses(
     (status = 200, body = CheckedDefinition),
-    (status = 400, body = Problem, content_type = "application/problem+json"),
-    (status = 403, body = Problem, content_type = "application/problem+json"),
-    (status = 413, body = Problem, content_type = "application/problem+json"),
-    (status = 415, body = Problem, content_type = "application/problem+json")))]
+    Invalid, Forbidden, TooLarge, NotJson))]
 pub(crate) async fn check_definition(
     State(shared): Known,
     Body(given): Body<GivenDefinition>,
@@ -59,12 +56,7 @@ pub(crate) async fn check_definition(
 #[utoipa::path(put, path = "/api/definitions/{name}", tag = "program",
     params(("name" = String, Path, max_length = 200)), request_body = GivenDefinition, responses(
     (status = 200, body = AppliedDefinition),
-    (status = 400, body = Problem, content_type = "application/problem+json"),
-    (status = 403, body = Problem, content_type = "application/problem+json"),
-    (status = 404, body = Problem, content_type = "application/problem+json"),
-    (status = 409, body = Problem, content_type = "application/problem+json"),
-    (status = 413, body = Problem, content_type = "application/problem+json"),
-    (status = 415, body = Problem, content_type = "application/problem+json")))]
+    Invalid, Forbidden, Missing, Conflict, TooLarge, NotJson))]
 pub(crate) async fn apply_definition(
     State(shared): Known,
     Path(name): Path<String>,
@@ -94,11 +86,7 @@ pub(crate) struct Done {
 #[utoipa::path(post, path = "/api/credentials/remove", tag = "program",
     request_body = CredentialName, responses(
     (status = 200, body = Done),
-    (status = 400, body = Problem, content_type = "application/problem+json"),
-    (status = 403, body = Problem, content_type = "application/problem+json"),
-    (status = 404, body = Problem, content_type = "application/problem+json"),
-    (status = 409, body = Problem, content_type = "application/problem+json"),
-    (status = 415, body = Problem, content_type = "application/problem+json")))]
+    Invalid, Forbidden, Missing, Conflict, NotJson))]
 pub(crate) async fn remove_credential(
     State(shared): Known,
     Body(which): Body<CredentialName>,
@@ -111,8 +99,7 @@ pub(crate) async fn remove_credential(
 #[utoipa::path(get, path = "/api/networks/{network}/logins", tag = "program",
     params(("network" = String, Path, max_length = 200)), responses(
     (status = 200, body = Vec<LoginMethodView>),
-    (status = 400, body = Problem, content_type = "application/problem+json"),
-    (status = 404, body = Problem, content_type = "application/problem+json")))]
+    Invalid, Missing))]
 pub(crate) async fn login_methods(
     State(shared): Known,
     Path(network): Path<String>,
@@ -123,14 +110,10 @@ pub(crate) async fn login_methods(
 /// Begins to log in to a network. What comes of it goes into the vault.
 #[utoipa::path(post, path = "/api/logins", tag = "program", request_body = LoginQuestion, responses(
     (status = 200, body = LoginView),
-    (status = 400, body = Problem, content_type = "application/problem+json"),
-    (status = 403, body = Problem, content_type = "application/problem+json"),
-    (status = 404, body = Problem, content_type = "application/problem+json"),
-    (status = 409, body = Problem, content_type = "application/problem+json"),
-    (status = 415, body = Problem, content_type = "application/problem+json"),
+    Invalid, Forbidden, Missing, Conflict, NotJson,
     (status = 424, description = "the network did not do its part", body = Problem,
      content_type = "application/problem+json"),
-    (status = 429, body = Problem, content_type = "application/problem+json")))]
+    TooMany))]
 pub(crate) async fn begin_login(
     State(shared): Known,
     Body(question): Body<LoginQuestion>,
@@ -142,8 +125,7 @@ pub(crate) async fn begin_login(
 #[utoipa::path(get, path = "/api/logins/{id}", tag = "program",
     params(("id" = String, Path, max_length = 100)), responses(
     (status = 200, body = LoginView),
-    (status = 400, body = Problem, content_type = "application/problem+json"),
-    (status = 404, body = Problem, content_type = "application/problem+json")))]
+    Invalid, Missing))]
 pub(crate) async fn login(State(shared): Known, Path(id): Path<String>) -> Answer<LoginView> {
     Ok(Json(shared.desk.login(id).await?))
 }
@@ -160,11 +142,7 @@ pub(crate) struct LoginAnswer {
 #[utoipa::path(post, path = "/api/logins/{id}", tag = "program",
     params(("id" = String, Path, max_length = 100)), request_body = LoginAnswer, responses(
     (status = 200, body = LoginView),
-    (status = 400, body = Problem, content_type = "application/problem+json"),
-    (status = 403, body = Problem, content_type = "application/problem+json"),
-    (status = 404, body = Problem, content_type = "application/problem+json"),
-    (status = 409, body = Problem, content_type = "application/problem+json"),
-    (status = 415, body = Problem, content_type = "application/problem+json")))]
+    Invalid, Forbidden, Missing, Conflict, NotJson))]
 pub(crate) async fn finish_login(
     State(shared): Known,
     Path(id): Path<String>,
@@ -178,12 +156,10 @@ pub(crate) async fn finish_login(
 /// and not stored.
 #[utoipa::path(post, path = "/api/search/online", tag = "program", request_body = OnlineQuestion, responses(
     (status = 200, body = OnlineAnswer),
-    (status = 400, body = Problem, content_type = "application/problem+json"),
-    (status = 403, body = Problem, content_type = "application/problem+json"),
+    Invalid, Forbidden,
     (status = 404, description = "the network has no search", body = Problem,
      content_type = "application/problem+json"),
-    (status = 409, body = Problem, content_type = "application/problem+json"),
-    (status = 415, body = Problem, content_type = "application/problem+json"),
+    Conflict, NotJson,
     (status = 424, description = "the network did not do its part", body = Problem,
      content_type = "application/problem+json"),
     (status = 429, description = "a limit is used up", body = Problem,

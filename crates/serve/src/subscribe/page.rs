@@ -1,7 +1,7 @@
 //! `/api/events`: the feed in pages, for whoever would rather ask than be told.
 
 use super::batch::Sent;
-use crate::Problem;
+use crate::api::refusal::Invalid;
 use crate::api::{Answer, Known, Query, value};
 use axum::Json;
 use axum::extract::State;
@@ -36,7 +36,7 @@ pub(crate) struct Stretch {
 /// What the crawl found and changed, in its order, in pages.
 #[utoipa::path(get, path = "/api/events", tag = "feed", params(EventsParameters), responses(
     (status = 200, body = Stretch),
-    (status = 400, body = Problem, content_type = "application/problem+json")))]
+    Invalid))]
 pub(crate) async fn events(
     State(shared): Known,
     Query(asked): Query<EventsParameters>,

@@ -1,6 +1,7 @@
 //! The index beside a file: whatever becomes of it, it is made anew; and a file that goes away.
 
-use kittiwake_model::{Commit, Group, Identity, LogRow, Object, OutcomeCode, RealTime};
+use crate::export::log_row;
+use kittiwake_model::{Commit, Group, Identity, LogRow, Object};
 use kittiwake_model::{Standing, Table, Value, WorldTime};
 use kittiwake_store::browse::{Browser, EventId, SearchQuestion};
 use kittiwake_store::{Location, OpenMode, SqliteStore, Store, StoreErrorKind};
@@ -32,24 +33,7 @@ fn answer(at: i64, objects: Vec<Object>) -> Commit {
         objects,
         log: Some(LogRow {
             query: "posts".into(),
-            subjects: Vec::new(),
-            target: String::new(),
-            cursor: String::new(),
-            credential: String::new(),
-            node: String::new(),
-            status: Some(200),
-            outcome: OutcomeCode::Ok,
-            reason: String::new(),
-            scheduled: RealTime(1),
-            sent: RealTime(2),
-            answered: RealTime(3),
-            budgets: Vec::new(),
-            rank_us: 0,
-            read_us: 0,
-            seed_us: 0,
-            bytes: 0,
-            mended: 0,
-            definition: "digest".into(),
+            ..log_row()
         }),
         ..Commit::default()
     }

@@ -1,9 +1,7 @@
 //! Killed at any moment: everything that was acknowledged is there, whole.
 
-use kittiwake_model::{
-    Commit, Group, Identity, LogRow, Object, OutcomeCode, RealTime, Standing, Table, Value,
-    WorldTime,
-};
+use crate::export::log_row;
+use kittiwake_model::{Commit, Group, Identity, Object, Standing, Table, Value, WorldTime};
 use kittiwake_store::{OpenMode, SqliteStore, Store};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -31,27 +29,7 @@ fn page(number: u64) -> Commit {
     Commit {
         at: WorldTime(number as i64),
         objects: (0..USERS_PER_COMMIT).map(user).collect(),
-        log: Some(LogRow {
-            query: "profile".into(),
-            subjects: Vec::new(),
-            target: String::new(),
-            cursor: String::new(),
-            credential: "anonymous".to_owned(),
-            node: "here".to_owned(),
-            status: Some(200),
-            outcome: OutcomeCode::Ok,
-            reason: String::new(),
-            scheduled: RealTime(0),
-            sent: RealTime(0),
-            answered: RealTime(0),
-            budgets: Vec::new(),
-            rank_us: 0,
-            read_us: 0,
-            seed_us: 0,
-            bytes: 0,
-            mended: 0,
-            definition: "digest".into(),
-        }),
+        log: Some(log_row()),
         ..Commit::default()
     }
 }

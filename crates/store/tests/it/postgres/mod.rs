@@ -7,8 +7,9 @@ mod lost;
 pub(crate) mod server;
 mod tls;
 
-use kittiwake_model::{Commit, Group, Identity, Key, LogRow, Object, Outcome, OutcomeCode};
-use kittiwake_model::{Discovery, RealTime, Reference, Standing, Table, Value, WorldTime};
+use crate::export::log_row;
+use kittiwake_model::{Commit, Group, Identity, Key, Object, Outcome, OutcomeCode};
+use kittiwake_model::{Discovery, Reference, Standing, Table, Value, WorldTime};
 use kittiwake_store::suite::{Inspect, Place};
 use kittiwake_store::{Location, OpenMode, PostgresStore, Store, StoreError};
 use server::Schema;
@@ -57,27 +58,7 @@ fn visit(number: i64) -> Commit {
             subject: Reference::Object(0),
             depth: 0,
         }],
-        log: Some(LogRow {
-            query: "profile".into(),
-            subjects: Vec::new(),
-            target: String::new(),
-            cursor: String::new(),
-            credential: String::new(),
-            node: String::new(),
-            status: Some(200),
-            outcome: OutcomeCode::Ok,
-            reason: String::new(),
-            scheduled: RealTime(1),
-            sent: RealTime(2),
-            answered: RealTime(3),
-            budgets: Vec::new(),
-            rank_us: 0,
-            read_us: 0,
-            seed_us: 0,
-            bytes: 0,
-            mended: 0,
-            definition: "digest".into(),
-        }),
+        log: Some(log_row()),
         ..Commit::default()
     }
 }
