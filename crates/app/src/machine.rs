@@ -25,6 +25,15 @@ pub(crate) fn raise_open_files() {
     let _ = rustix::process::setrlimit(Resource::Nofile, limit);
 }
 
+/// How far behind others a thread stands that has stepped back, as `nice` counts it.
+const STEP_BACK: i32 = 10;
+
+/// Lets this thread, and those that it starts, work only when others of this machine leave time for it.
+pub(crate) fn step_back() {
+    // Where it is not allowed, it works beside the others.
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), STEP_BACK);
+}
+
 /// Whether a file can be made in the folder: tried, because permissions do not tell of quotas and
 /// read-only disks. What was made is removed.
 pub(crate) fn try_to_write(folder: &Path) -> std::io::Result<()> {

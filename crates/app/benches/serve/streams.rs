@@ -110,7 +110,7 @@ pub(crate) fn run(asked: &Asked) {
             asked.seconds, asked.rounds
         );
         println!(
-            "subscribers     pages/s alone   pages/s with them        with : alone   events found/s   sent/s   dropped/s   cores alone   with"
+            "subscribers     pages/s alone   pages/s with them        with : alone   events found/s   sent/s   dropped/s   MB/s heard   cores alone   with"
         );
         for kind in ["people", "words", "everything", "deaf"] {
             compare(asked, kind, pages_per_second);
@@ -122,7 +122,8 @@ pub(crate) fn run(asked: &Asked) {
 fn compare(asked: &Asked, kind: &str, pages_per_second: u32) {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let crawl = Crawl::start(folder.path(), pages_per_second);
-    let (mut alone, mut watched, mut found) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut alone, mut watched) = (Vec::new(), Vec::new());
+    let (mut found, mut heard) = (Vec::new(), Vec::new());
     for _ in 0..asked.rounds {
         alone.push(crawl.measure(asked.seconds));
         let count = SUBSCRIBERS.to_string();
@@ -132,9 +133,11 @@ fn compare(asked: &Asked, kind: &str, pages_per_second: u32) {
         let begun = Instant::now();
         std::thread::sleep(SETTLE);
         watched.push(crawl.measure(asked.seconds));
-        let heard = subscribers.end();
-        let events: f64 = heard.split(' ').next().unwrap().parse().unwrap();
-        found.push(events / begun.elapsed().as_secs_f64());
+        let seconds = begun.elapsed().as_secs_f64();
+        let told = subscribers.end();
+        let (events, bytes) = told.split_once(' ').unwrap();
+        found.push(events.parse::<f64>().unwrap() / seconds);
+        heard.push(bytes.parse::<f64>().unwrap() / seconds / 1e6);
         std::thread::sleep(SETTLE);
     }
     let median = |of: &[Stretch], what: fn(&Stretch) -> f64| Spread::of(of.iter().map(what));
@@ -146,7 +149,7 @@ fn compare(asked: &Asked, kind: &str, pages_per_second: u32) {
         median(&watched, |stretch| stretch.pages_per_second),
     );
     println!(
-        "{kind:<12} {:>16.1} {:>19.1} {:>8.3} ({:.3} - {:.3}) {:>16.0} {:>8.0} {:>11.0} {:>13.2} {:>6.2}",
+        "{kind:<12} {:>16.1} {:>19.1} {:>8.3} ({:.3} - {:.3}) {:>16.0} {:>8.0} {:>11.0} {:>12.1} {:>13.2} {:>6.2}",
         speed_alone.median,
         speed.median,
         ratio.median,
@@ -155,6 +158,7 @@ fn compare(asked: &Asked, kind: &str, pages_per_second: u32) {
         Spread::of(found.into_iter()).median,
         median(&watched, |stretch| stretch.sent_per_second).median,
         median(&watched, |stretch| stretch.dropped_per_second).median,
+        Spread::of(heard.into_iter()).median,
         median(&alone, |stretch| stretch.cores).median,
         median(&watched, |stretch| stretch.cores).median,
     );

@@ -22,11 +22,36 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use url::Url;
 
-/// Serves a crawl until it is told to stop.
+/// Enough to read and write what goes over the wire; questions to the crawl have others.
+const THREADS: usize = 2;
+
+/// Serves a crawl until it is told to stop: on threads of its own, so that however many look, the crawl comes
+/// first.
 pub(crate) async fn serve(
     place: &Location,
     ledger: Location,
     how: &How,
+    program: Arc<Program>,
+    stop: watch::Receiver<bool>,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .thread_name("serve")
+        .on_thread_start(machine::step_back)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::other(format!("cannot start the server: {error}")))?;
+    let served = serve_here(place.clone(), ledger, how.clone(), program, stop);
+    let served = runtime.spawn(served).await;
+    // Whoever still waits for an answer has been given time.
+    runtime.shutdown_background();
+    served.map_err(|error| Failure::other(format!("the server broke down: {error}")))?
+}
+
+async fn serve_here(
+    place: Location,
+    ledger: Location,
+    how: How,
     program: Arc<Program>,
     stop: watch::Receiver<bool>,
 ) -> Result<(), Failure> {
@@ -50,7 +75,7 @@ pub(crate) async fn serve(
         .map_or_else(|| address(listen), Url::to_string);
     console::note(&format!("the dashboard is at {shown} until Ctrl-C"));
     let parts = Parts {
-        location: place.clone(),
+        location: place,
         ledger: Some(ledger),
         policies: policies::settings(),
         desk: program,

@@ -13,6 +13,7 @@ use kittiwake_store::{Location, OpenMode};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 /// How long a crawl may take to make its file.
@@ -39,6 +40,8 @@ struct Running {
 
 #[derive(Debug)]
 pub(crate) struct Runner {
+    /// Where crawls run, whoever begins them: the server's threads stand behind these.
+    threads: Handle,
     arguments: CrawlArguments,
     vault: VaultArguments,
     ledger: Location,
@@ -55,6 +58,7 @@ pub(crate) struct Runner {
 impl Runner {
     pub(crate) fn new(arguments: CrawlArguments, secrets: &Secrets, ledger: Location) -> Self {
         Self {
+            threads: Handle::current(),
             arguments,
             vault: secrets.arguments(),
             ledger,
@@ -111,6 +115,13 @@ impl Runner {
 
     /// Begins a run, and returns when its file is there.
     pub(crate) async fn start(this: &Arc<Self>) -> Result<(), Failure> {
+        let begun = this.threads.spawn(Self::begin(Arc::clone(this)));
+        begun
+            .await
+            .map_err(|error| Failure::other(format!("the crawl broke down: {error}")))?
+    }
+
+    async fn begin(this: Arc<Self>) -> Result<(), Failure> {
         let _alone = this.beginning.lock().await;
         if this.is_running() || this.is_closing.load(Ordering::Relaxed) {
             return Ok(());
@@ -131,7 +142,7 @@ impl Runner {
             progress,
             is_quiet: this.arguments.quiet,
         };
-        let runner = Arc::clone(this);
+        let runner = Arc::clone(&this);
         let (tell_end, ended) = watch::channel(Ending::NotYet);
         tokio::spawn(async move {
             let ending = runner.run(ready, watched).await;

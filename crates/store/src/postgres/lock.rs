@@ -41,6 +41,16 @@ pub(super) fn take_soon(session: &Session) -> Result<(), StoreError> {
     take(session)
 }
 
+/// Gives the right back, for whoever ends in good order: until the server notices that a connection is gone, it
+/// may take a moment.
+pub(super) fn give_back(session: &Session) {
+    let given = number_of(session)
+        .and_then(|number| session.rows(&format!("SELECT pg_advisory_unlock({CLASS}, {number})")));
+    if let Err(error) = given {
+        tracing::debug!(%error, "the right to crawl ends with the connection");
+    }
+}
+
 /// Whether somebody has the right.
 pub(super) fn is_taken(session: &Session) -> Result<bool, StoreError> {
     let number = number_of(session)?;

@@ -104,7 +104,11 @@ pub(crate) fn with_keeper(
     work: &mut dyn FnMut(&dyn Keeper) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let address = parse(url)?;
-    let done = open_writer(address.clone(), session::PATIENCE).and_then(|keeper| work(&keeper));
+    let done = open_writer(address.clone(), session::PATIENCE).and_then(|keeper| {
+        let done = work(&keeper);
+        lock::give_back(keeper.session());
+        done
+    });
     done.map_err(|error| error.context(&shown(&address)))
 }
 
@@ -130,6 +134,7 @@ fn start_writer(
             .and_then(|()| Writer::load(&database, marker));
         if let Some(writer) = told(&opened, writer) {
             writer.run(requests, database.session().runtime());
+            lock::give_back(database.session());
         }
     })?;
     is_open.recv().map_err(|_| StoreError::closed())?
