@@ -41,7 +41,7 @@ impl Reader {
     }
 
     async fn read(&mut self) -> Result<(), StoreError> {
-        if !self.catch_up(None).await? {
+        if !self.catch_up_with_others().await? {
             return Ok(());
         }
         loop {
@@ -55,9 +55,9 @@ impl Reader {
             };
             let goes_on = match received {
                 // Something was handed out that did not reach us: the store has it.
-                Ok(batch) if batch.after > self.at => self.catch_up(Some(batch.next)).await?,
+                Ok(batch) if batch.after > self.at => self.catch_up(batch.next).await?,
                 Ok(batch) => self.take(&batch),
-                Err(RecvError::Lagged(_)) => self.catch_up(None).await?,
+                Err(RecvError::Lagged(_)) => self.catch_up_with_others().await?,
                 Err(RecvError::Closed) => false,
             };
             if !goes_on {
@@ -97,13 +97,20 @@ impl Reader {
         !self.queue.is_closed()
     }
 
-    /// Reads from the store until the end, or until `until`; as quickly as the subscriber takes it.
-    async fn catch_up(&mut self, until: Option<EventId>) -> Result<bool, StoreError> {
-        loop {
-            let feed = self.shared.browser.feed(self.at, CATCH_UP_STEP).await?;
-            let events = feed.events.iter().map(|event| Arc::new(Sent::new(event)));
-            let events: Vec<Arc<Sent>> = events.filter(|event| self.filter.takes(event)).collect();
-            self.at = feed.next;
+    /// Reads from the store up to where everybody is; from there on it is handed what is found.
+    async fn catch_up_with_others(&mut self) -> Result<bool, StoreError> {
+        match self.shared.hub.at().await {
+            Ok(until) => self.catch_up(until).await,
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Reads from the store up to an event; as quickly as the subscriber takes it.
+    async fn catch_up(&mut self, until: EventId) -> Result<bool, StoreError> {
+        let mut is_end = false;
+        while self.at < until && !is_end {
+            let events;
+            (events, is_end) = self.read_some().await?;
             if !events.is_empty() {
                 self.queue.tell_dropped();
                 self.shared.hub.count(events.len() as u64, 0);
@@ -111,9 +118,17 @@ impl Reader {
                     return Ok(false);
                 }
             }
-            if feed.is_end || until.is_some_and(|until| self.at >= until) {
-                return Ok(!self.queue.is_closed());
-            }
         }
+        Ok(!self.queue.is_closed())
+    }
+
+    /// What is wanted of the next stretch of the feed, and whether that was the last.
+    async fn read_some(&mut self) -> Result<(Vec<Arc<Sent>>, bool), StoreError> {
+        let _turn = self.shared.hub.catching_up.acquire().await;
+        let feed = self.shared.browser.feed(self.at, CATCH_UP_STEP).await?;
+        let events = feed.events.iter().map(|event| Arc::new(Sent::new(event)));
+        let events = events.filter(|event| self.filter.takes(event)).collect();
+        self.at = feed.next;
+        Ok((events, feed.is_end))
     }
 }

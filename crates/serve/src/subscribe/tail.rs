@@ -28,12 +28,16 @@ async fn read(shared: &Shared) {
     loop {
         if hub.subscribers() == 0 {
             at = None;
+            hub.at.send_replace(None);
             hub.wanted.notified().await;
             continue;
         }
         let Some(after) = at else {
             match shared.browser.newest_event().await {
-                Ok(newest) => at = Some(newest),
+                Ok(newest) => {
+                    at = Some(newest);
+                    hub.at.send_replace(at);
+                }
                 Err(_) => tokio::time::sleep(TROUBLE_PAUSE).await,
             }
             continue;
@@ -47,6 +51,7 @@ async fn read(shared: &Shared) {
         if !feed.events.is_empty() {
             let _ = hub.batches.send(Arc::new(Batch::new(after, &feed)));
         }
+        hub.at.send_replace(at);
         if is_end {
             tokio::time::sleep(LOOK_EVERY).await;
         }

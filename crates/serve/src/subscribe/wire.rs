@@ -83,7 +83,7 @@ pub(crate) async fn subscribe(
     let batches = shared.hub.listen();
     let at = match after {
         Some(after) => after,
-        None => shared.browser.newest_event().await?,
+        None => shared.hub.at().await?,
     };
     let (queue, taking) = queue();
     let reader = Reader {
