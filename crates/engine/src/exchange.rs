@@ -6,8 +6,8 @@ use crate::credential::{Held, Refusal, Standing, redact, redact_raw};
 use crate::permits::{Answered, Charge, Permit, Taken};
 use crate::population::Population;
 use crate::settings::{CrawlSettings, Parts};
-use crate::settle::UNTOLD_WAIT_US;
 use crate::site::Sites;
+use crate::used_up::{Blocked, UsedUp};
 use crate::walk::Step;
 use crate::whom::Inquiries;
 use crate::work::{Purpose, Redirected, Work};
@@ -18,8 +18,7 @@ use kittiwake_fetch::{
 };
 use kittiwake_model::outcome::Consequence;
 use kittiwake_model::{
-    BudgetId, Commit, CommitReport, Expansion, Key, LimitTime, Name, OutcomeCode, RealTime,
-    WorldTime,
+    Commit, CommitReport, Expansion, Key, LimitTime, Name, OutcomeCode, RealTime, WorldTime,
 };
 use kittiwake_network::{
     Address, Answer, Bearing, Capabilities, LimitReport, Query, Reading, Teller, Whom,
@@ -35,8 +34,6 @@ use url::Url;
 
 /// Redirects followed for one call, each charged like a call of its own.
 const HOPS_MAX: usize = 3;
-/// No server's word shuts a budget for longer.
-const BELIEVED_WAIT_US_MAX: i64 = 7 * 24 * 3_600 * 1_000_000;
 
 /// The calls that a host is busy with. An answer that waits to be committed keeps no host busy, so
 /// the next call need not wait for it; and while answers wait, they gather into larger
@@ -627,27 +624,17 @@ impl Shop {
                 .filter(|_| reading.outcome == OutcomeCode::Transient)
                 .map(|us| now.plus_us(us)));
         }
-        let spent: Vec<_> = reports.iter().filter(|report| report.is_spent()).collect();
-        let until = asked_us
-            .map(|us| now.plus_us(us))
-            .or_else(|| spent.iter().filter_map(|report| report.reset).max())
-            .filter(|until| *until > now)
-            .unwrap_or_else(|| now.plus_us(UNTOLD_WAIT_US))
-            .min(now.plus_us(BELIEVED_WAIT_US_MAX));
-        let charges = &work.call.charges;
-        let is_spent = |name: &Name| spent.iter().any(|report| report.budget == *name);
-        let exhausted: Vec<_> = charges
-            .iter()
-            .filter(|charge| is_spent(&charge.cost.budget))
-            .collect();
-        let blocked = if exhausted.is_empty() {
-            charges.iter().collect()
-        } else {
-            exhausted
+        let used_up = UsedUp {
+            now,
+            reading,
+            asked_us,
+            reports,
+            charges: &work.call.charges,
+            rules: self.settings.network.budgets(),
         };
-        let blocked: Vec<BudgetId> = blocked.iter().map(|it| it.budget.clone()).collect();
+        let Blocked { budgets, until } = used_up.blocks();
         let purse = &work.call.site.purse;
-        purse.lock().await.block(&blocked, until).await?;
+        purse.lock().await.block(&budgets, until).await?;
         Ok(Some(until))
     }
 }

@@ -8,13 +8,13 @@ use crate::exchange::date_of;
 use crate::permits::{Answered, Charge, Permit, Purse, Taken};
 use crate::plan::Whose;
 use crate::settings::Limits;
-use crate::settle::UNTOLD_WAIT_US;
+use crate::used_up::{Blocked, UsedUp};
 use crate::{Clock, EngineError};
 use kittiwake_fetch::{
     FetchError, FetchErrorKind, Fetcher, HostTrust, Method, Request, Response, retry_after,
 };
 use kittiwake_model::outcome::Consequence;
-use kittiwake_model::{BudgetId, Cost, Identity, LimitTime, Name, OutcomeCode};
+use kittiwake_model::{Cost, Identity, Name, OutcomeCode};
 use kittiwake_network::{
     Answer, Bearing, Fit, Further, LimitReport, Network, NeverSeen, Page, Query, Reading,
     RequestPlan, Sightings, Whom,
@@ -470,9 +470,15 @@ impl<'a> Inspector<'a> {
         }
         let clock = self.means.clock;
         let told = response.headers.get("retry-after");
-        let told_us = told.and_then(|value| retry_after(value, clock.real().micros()));
-        let until: LimitTime = clock.limit().plus_us(told_us.unwrap_or(UNTOLD_WAIT_US));
-        let budgets: Vec<BudgetId> = charges.iter().map(|it| it.budget.clone()).collect();
+        let used_up = UsedUp {
+            now: clock.limit(),
+            reading,
+            asked_us: told.and_then(|value| retry_after(value, clock.real().micros())),
+            reports: &[],
+            charges,
+            rules: self.means.network.budgets(),
+        };
+        let Blocked { budgets, until } = used_up.blocks();
         self.purse.block(&budgets, until).await?;
         Ok(Some("the server says that a limit is used up".to_owned()))
     }

@@ -40,6 +40,7 @@ mod site;
 mod timetable;
 mod trouble;
 mod unnamed;
+mod used_up;
 mod walk;
 mod whom;
 mod work;

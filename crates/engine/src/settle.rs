@@ -4,6 +4,7 @@ use crate::EngineError;
 use crate::backfill;
 use crate::exchange::{Ending, Heard, Shop};
 use crate::found::Found;
+use crate::used_up::UNTOLD_WAIT_US;
 use crate::walk::{self, PageEnd, StepPage};
 use crate::work::{Purpose, TRIES_MAX, Work};
 use kittiwake_model::outcome::Consequence;
@@ -13,9 +14,6 @@ use kittiwake_model::{
 use kittiwake_network::{Query, Reading, Robot};
 use kittiwake_store::TaskRecord;
 use std::sync::Arc;
-
-/// How long a limit is believed in that says nothing of when it ends.
-pub(crate) const UNTOLD_WAIT_US: i64 = 60_000_000;
 
 impl Shop {
     /// Turns an answer into a commit and says what comes next.

@@ -285,6 +285,9 @@ pub(crate) struct ErrorRule {
     pub(crate) query: Option<Name>,
     pub(crate) outcome: OutcomeCode,
     pub(crate) reason: Option<String>,
+    /// What is used up by this, and for how long, where the answer does not say.
+    pub(crate) budget: Option<Name>,
+    pub(crate) wait_us: Option<i64>,
 }
 
 /// A lane of a crawl: which queries are asked about a subject, in order.

@@ -9,7 +9,7 @@ use crate::page::{self, Page};
 use crate::relate;
 use crate::select::{NO_OBJECT, Taken, read_slices};
 use crate::shape::{Element, Items, Notation, Reader, Slots, fill};
-use kittiwake_model::{Identity, Key, Link, Object, OutcomeCode, WorldTime};
+use kittiwake_model::{Identity, Key, Link, Name, Object, OutcomeCode, WorldTime};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
@@ -71,6 +71,10 @@ pub struct Reading {
     pub latest: Option<WorldTime>,
     /// Values that were dropped or mended.
     pub mended: u32,
+    /// The budget that a refusal means, where the definition knows which.
+    pub exhausted: Option<Name>,
+    /// How long a refusal holds where the server does not say.
+    pub wait_us: Option<i64>,
 }
 
 impl Reading {
@@ -90,6 +94,8 @@ impl Reading {
             oldest: None,
             latest: None,
             mended: 0,
+            exhausted: None,
+            wait_us: None,
         }
     }
 }
@@ -120,8 +126,8 @@ impl Network {
 
     /// The same of a host that is not believed in everything.
     pub fn read_from(&self, teller: Option<&Teller<'_>>, answer: &Answer<'_>) -> Reading {
-        if let Some((outcome, reason)) = self.judge(answer) {
-            return Reading::of(outcome, reason);
+        if let Some(refused) = self.judge(answer) {
+            return refused;
         }
         let mut mended = 0;
         let content_type = (answer.header)("content-type");
@@ -164,14 +170,16 @@ impl Network {
         reading
     }
 
-    /// The outcome of an answer that is not to be read.
-    fn judge(&self, answer: &Answer<'_>) -> Option<(OutcomeCode, String)> {
-        for rule in &self.errors {
-            if rule.fits(answer) {
-                let reason = rule.reason.clone();
-                let reason = reason.unwrap_or_else(|| format!("http {}", answer.status));
-                return Some((rule.outcome, reason));
-            }
+    /// What an answer means that is not to be read.
+    fn judge(&self, answer: &Answer<'_>) -> Option<Reading> {
+        if let Some(rule) = self.errors.iter().find(|rule| rule.fits(answer)) {
+            let reason = rule.reason.clone();
+            let reason = reason.unwrap_or_else(|| format!("http {}", answer.status));
+            return Some(Reading {
+                exhausted: rule.budget.clone(),
+                wait_us: rule.wait_us,
+                ..Reading::of(rule.outcome, reason)
+            });
         }
         let outcome = match answer.status {
             200..=299 => return None,
@@ -185,7 +193,7 @@ impl Network {
             400..=499 => OutcomeCode::BadRequest,
             _ => OutcomeCode::Malformed,
         };
-        Some((outcome, format!("http {}", answer.status)))
+        Some(Reading::of(outcome, format!("http {}", answer.status)))
     }
 
     fn read_body<'n, 'de>(

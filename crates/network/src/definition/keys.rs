@@ -210,7 +210,7 @@ pub(super) const STEP: &[&str] = &["query", "or", "follow", "backfill"];
 pub(super) const BACKFILL: &[&str] = &["query", "count"];
 pub(super) const SEED: &[&str] = &["pattern", "type", "alias", "value"];
 pub(super) const ERROR: &[&str] = &[
-    "status", "match", "header", "outcome", "reason", "subject", "query",
+    "status", "match", "header", "outcome", "reason", "subject", "query", "budget", "wait",
 ];
 
 /// Every section and its keys, for documentation and for editors.

@@ -97,7 +97,7 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
     let host_kind = hosts::read_host_kind(&top, &types);
     let probe = hosts::read_probe(&top, &queries, host_kind.as_ref());
     let seeds = visits::read_seeds(&top, &types);
-    let errors = visits::read_errors(&top, &types, &queries);
+    let errors = visits::read_errors(&top, &types, &queries, &budgets);
     check(&top, &types, &queries);
     let limit_status = limit_status::read_limit_status(&top, &budgets);
     let mut rules = Vec::with_capacity(budgets.len());

@@ -1,6 +1,6 @@
 //! `[[robots]]`, `[[seeds]]` and `[[errors]]`.
 
-use super::limits::read_span;
+use super::limits::{Declared, read_span};
 use super::queries::LISTS;
 use super::source::{Placed, Section};
 use super::types::{Types, outcome_of, report_expression};
@@ -8,7 +8,9 @@ use super::{checked_name, keys};
 use crate::expression::Expression;
 use crate::network::{Backfill, ErrorRule, Query, Robot, Step};
 use crate::seed::{HOST, PatternPiece, Piece, SeedRule, ValuePiece, parse_template};
-use kittiwake_model::{ColumnKind, Name, Role, Table};
+use kittiwake_model::outcome::Consequence;
+use kittiwake_model::{ColumnKind, Name, OutcomeCode, Role, Table};
+use std::ops::Range;
 
 /// Steps along reposts of reposts, at the most.
 const REPOST_STEPS_MAX: u32 = 9;
@@ -399,6 +401,7 @@ pub(super) fn read_errors(
     top: &Section<'_, '_>,
     types: &Types,
     queries: &[Query],
+    budgets: &[Declared],
 ) -> Vec<ErrorRule> {
     let mut rules = Vec::new();
     for section in top.tables("errors") {
@@ -430,9 +433,43 @@ pub(super) fn read_errors(
             query,
             outcome,
             reason: section.text("reason").map(|text| text.value),
+            budget: read_exhausted(&section, outcome, budgets),
+            wait_us: read_wait(&section, outcome),
         });
     }
     rules
+}
+
+/// The budget that a refusal means.
+fn read_exhausted(
+    section: &Section<'_, '_>,
+    outcome: OutcomeCode,
+    budgets: &[Declared],
+) -> Option<Name> {
+    let text = section.text("budget")?;
+    check_waits(section, &text.span, outcome);
+    let mut names = budgets.iter().map(|declared| &declared.rule.name);
+    if let Some(name) = names.find(|name| ***name == *text.value) {
+        return Some(name.clone());
+    }
+    let message = format!("there is no budget `{}`", text.value);
+    section.report(&text.span, message, "name one of `[budgets]`");
+    None
+}
+
+/// How long a refusal holds where the answer does not say.
+fn read_wait(section: &Section<'_, '_>, outcome: OutcomeCode) -> Option<i64> {
+    let text = section.text("wait")?;
+    check_waits(section, &text.span, outcome);
+    read_span(section, &text)
+}
+
+fn check_waits(section: &Section<'_, '_>, span: &Range<usize>, outcome: OutcomeCode) {
+    if outcome.consequence() != Consequence::Wait {
+        let message = "nothing waits after this outcome";
+        let help = "it is for `rate limited` and `quota exhausted`";
+        section.report(span, message, help);
+    }
 }
 
 fn read_match(section: &Section<'_, '_>) -> Option<Expression> {
