@@ -13,6 +13,7 @@ const DEFINITION_BYTES_MAX: u64 = 1_048_576;
 pub(crate) const SHIPPED: &[(&str, &str)] = &[
     // By name.
     ("bluesky", include_str!("../../../networks/bluesky.toml")),
+    ("facebook", include_str!("../../../networks/facebook.toml")),
     ("feeds", include_str!("../../../networks/feeds.toml")),
     ("github", include_str!("../../../networks/github.toml")),
     (
@@ -21,6 +22,10 @@ pub(crate) const SHIPPED: &[(&str, &str)] = &[
     ),
     ("lemmy", include_str!("../../../networks/lemmy.toml")),
     ("mastodon", include_str!("../../../networks/mastodon.toml")),
+    ("reddit", include_str!("../../../networks/reddit.toml")),
+    ("weibo", include_str!("../../../networks/weibo.toml")),
+    ("x", include_str!("../../../networks/x.toml")),
+    ("youtube", include_str!("../../../networks/youtube.toml")),
 ];
 
 /// The text of a shipped definition.
