@@ -24,6 +24,7 @@ mod mastodon;
 mod outlook;
 mod paging;
 mod problems;
+mod recorded;
 mod recordings;
 mod repository;
 mod samples;
