@@ -7,6 +7,7 @@ use crate::permits::{Answered, Charge, Permit, Taken};
 use crate::population::Population;
 use crate::settings::{CrawlSettings, Parts};
 use crate::site::Sites;
+use crate::smaller::SmallerPages;
 use crate::used_up::{Blocked, UsedUp};
 use crate::walk::Step;
 use crate::whom::Inquiries;
@@ -91,6 +92,7 @@ pub(crate) struct Shop {
     pub expansion: Arc<Expansion>,
     pub wire: Wire,
     pub inquiries: Inquiries,
+    pub smaller: SmallerPages,
     /// One for each credential.
     pub standings: Vec<Standing>,
 }
@@ -312,6 +314,7 @@ impl Shop {
             expansion: Arc::new(expansion),
             wire: Wire::default(),
             inquiries: Inquiries::default(),
+            smaller: SmallerPages::default(),
         }
     }
 

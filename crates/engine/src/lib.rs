@@ -37,6 +37,7 @@ mod scheduler;
 mod settings;
 mod settle;
 mod site;
+mod smaller;
 mod timetable;
 mod trouble;
 mod unnamed;

@@ -154,7 +154,8 @@ impl Shop {
         let identities: Vec<_> = tasks.iter().map(|task| &task.identity).collect();
         let asked = self.ask(query, &identities, &step.page, robot, &site);
         let alias = match self.settings.network.request(&asked) {
-            Ok(plan) => {
+            Ok(mut plan) => {
+                self.shrink(query, tasks, &mut plan);
                 let naming = only.and_then(|lookup| lookup.of_canonical(query));
                 let visit = || Call::new(Purpose::Visit, step, plan, site);
                 return Ok(naming.unwrap_or_else(visit));

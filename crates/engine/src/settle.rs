@@ -86,6 +86,10 @@ impl Shop {
         if work.tries + 1 < TRIES_MAX && names_itself(work, &heard.reading) {
             return Ok((commit, Ending::Retry(None)));
         }
+        // The same page is asked for with fewer items, if there is a way to.
+        if outcome == OutcomeCode::TooMuchData && self.ask_for_less(work) {
+            return Ok((commit, Ending::Another));
+        }
         // One of them may be what the server stumbles over.
         if work.tasks.len() > 1 && !outcome.is_success() {
             return Ok((commit, Ending::Split));

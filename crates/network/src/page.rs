@@ -231,7 +231,7 @@ pub(crate) fn take_page(answer: &Answer<'_>, text: &str, found: &[Found], readin
     let listed = count.saturating_sub(turn.repeated());
     reading.listed = listed;
     match next {
-        Ok(next) => reading.next = next.filter(|_| !is_walk_over(query, is_forward, reading)),
+        Ok(next) => reading.next = next.filter(|_| !is_walk_over(answer, is_forward, reading)),
         Err(reason) => {
             reading.outcome = OutcomeCode::Malformed;
             reason.clone_into(&mut reading.reason);
@@ -261,12 +261,14 @@ fn created(object: &Object) -> Option<WorldTime> {
 
 /// A walk towards the present always has a next page; it ends at an empty one, or, where the
 /// definition says so, at a short one.
-fn is_walk_over(query: &Query, is_forward: bool, reading: &Reading) -> bool {
+fn is_walk_over(answer: &Answer<'_>, is_forward: bool, reading: &Reading) -> bool {
     if !is_forward {
         return false;
     }
-    let is_short = match (&query.page, &query.since) {
-        (Some(page), Some(since)) => since.is_ended_by_short_page && reading.items < page.size,
+    let is_short = match (&answer.query.page, &answer.query.since) {
+        (Some(page), Some(since)) => {
+            since.is_ended_by_short_page && reading.items < page.asked_size(answer.url)
+        }
         _ => false,
     };
     reading.mended == 0 && (reading.items == 0 || is_short)
@@ -335,7 +337,7 @@ impl Turn<'_> {
         let is_over = match self.rule.ends {
             PageEnds::Token => false,
             PageEnds::Empty => self.count == 0,
-            PageEnds::Short => self.count < self.rule.size,
+            PageEnds::Short => self.count < self.rule.asked_size(self.answer.url),
         };
         is_over || self.seen.more.is_some_and(json::is_falsy)
     }

@@ -57,6 +57,46 @@ impl RequestPlan {
     }
 }
 
+impl Query {
+    /// The size to ask for a page with if the one that was asked for with this address was too much; nothing if
+    /// it cannot be smaller.
+    pub fn smaller_page(&self, url: &Url) -> Option<u32> {
+        let page = self.page.as_ref()?;
+        let asked = page.asked_size(url);
+        page.size_min
+            .map(|size_min| (asked / 2).max(size_min))
+            .filter(|size| *size < asked)
+    }
+
+    /// Asks for fewer items on the page.
+    pub fn shrink(&self, plan: &mut RequestPlan, size: u32) {
+        let parameter = self
+            .page
+            .as_ref()
+            .and_then(|page| page.size_parameter.as_ref());
+        let Some(parameter) = parameter else { return };
+        let asked = plan.url.clone();
+        let others = asked.query_pairs().filter(|(name, _)| name != parameter);
+        plan.url
+            .query_pairs_mut()
+            .clear()
+            .extend_pairs(others)
+            .append_pair(parameter, &size.to_string());
+        plan.target = target_of(&plan.url);
+        for cost in &mut plan.costs {
+            cost.items_max = cost.items_max.min(u64::from(size));
+        }
+    }
+}
+
+/// Path and query, for the log.
+fn target_of(url: &Url) -> String {
+    match url.query() {
+        Some(pairs) => format!("{}?{pairs}", url.path()),
+        None => url.path().to_owned(),
+    }
+}
+
 /// Why a question cannot be asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
@@ -109,10 +149,7 @@ impl Network {
             Some(_) => address(ask, &[])?,
             None => address(ask, &parameters)?,
         };
-        let target = match url.query() {
-            Some(pairs) => format!("{}?{pairs}", url.path()),
-            None => url.path().to_owned(),
-        };
+        let target = target_of(&url);
         let costs = self.charged(ask, send_credential, &parameters);
         let mut headers = vec![("accept".to_owned(), accepted(query.decode).to_owned())];
         headers.extend(

@@ -9,11 +9,13 @@ use crate::network::DAY_US;
 use kittiwake_frontier::policy::{Facts, Policy, PolicySettings, Shared, State, Visit, by_name};
 use kittiwake_frontier::random::Random;
 use kittiwake_frontier::{Judge, Ranked};
-use kittiwake_model::{Commit, FrontierRow, Key, Name, WorldTime};
+use kittiwake_model::{Commit, CommitReport, FrontierRow, Key, Name, WorldTime};
 use kittiwake_store::{OpenMode, SqliteStore, Store};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
 
 const LANE: &str = "mastodon/sea.example/statuses";
 const ROBOT: &str = "statuses";
@@ -123,7 +125,7 @@ fn policy() -> Box<dyn Policy> {
 async fn visit(file: &Path, subjects: u64, seconds: u64) {
     let policy = policy();
     let mut shared = Shared::default();
-    let store = SqliteStore::open(file, OpenMode::Crawl).unwrap();
+    let store = Arc::new(SqliteStore::open(file, OpenMode::Crawl).unwrap());
     let mut ranked = Ranked::default();
     let started = Instant::now();
     let index = file.with_extension("index");
@@ -132,6 +134,7 @@ async fn visit(file: &Path, subjects: u64, seconds: u64) {
     let lane: Name = LANE.into();
     let robot: Name = ROBOT.into();
     let (mut visits, mut longest) = (0_u64, Duration::ZERO);
+    let mut writing = write(&store, Vec::new());
     // As many as would be visited once in a week.
     let gap_us = 7 * DAY_US / i64::try_from(subjects).unwrap();
     let mut now = WorldTime(6 * DAY_US);
@@ -167,19 +170,30 @@ async fn visit(file: &Path, subjects: u64, seconds: u64) {
             });
         }
         visits += commits.len() as u64;
-        let reports = store.commit(commits).await.unwrap();
-        for filed in reports.into_iter().flat_map(|report| report.filed) {
-            let state = State::from_bytes(filed.state).unwrap();
-            ranked.again(filed.subject, filed.due);
-            ranked.file(filed.subject, filed.due, state, now);
-        }
+        // As in a crawl, the next are chosen while the last are being written.
+        let written = std::mem::replace(&mut writing, write(&store, commits));
+        file_again(&mut ranked, written.await.unwrap(), now);
         longest = longest.max(begun.elapsed());
     }
+    file_again(&mut ranked, writing.await.unwrap(), now);
     let per_second = visits as f64 / started.elapsed().as_secs_f64();
     println!(
         "{visits} visits committed: {per_second:.0} visits/s; {:.2} looks a visit; the longest {TOGETHER} took {longest:.0?}",
         ranked.market().looked_at() as f64 / visits.max(1) as f64
     );
+}
+
+fn write(store: &Arc<SqliteStore>, commits: Vec<Commit>) -> JoinHandle<Vec<CommitReport>> {
+    let store = Arc::clone(store);
+    tokio::spawn(async move { store.commit(commits).await.unwrap() })
+}
+
+fn file_again(ranked: &mut Ranked, reports: Vec<CommitReport>, now: WorldTime) {
+    for filed in reports.into_iter().flat_map(|report| report.filed) {
+        let state = State::from_bytes(filed.state).unwrap();
+        ranked.again(filed.subject, filed.due);
+        ranked.file(filed.subject, filed.due, state, now);
+    }
 }
 
 fn row(

@@ -1,7 +1,7 @@
 //! A: a crawl with and without 500 subscribers, in turns, within one run.
 
 use crate::client::{Part, Shown, get};
-use crate::measure::Spread;
+use crate::measure::{Spread, cpu_seconds_of};
 use crate::pages::owner;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -43,34 +43,43 @@ struct Crawl {
     address: String,
 }
 
+/// A crawl of the network at an address; where it is shown is yet to be said.
+fn crawl(folder: &Path, address: &str) -> Command {
+    let seeds = folder.join("seeds.txt");
+    let mut lines = String::new();
+    for timeline in 0..TIMELINES {
+        let _ = writeln!(lines, "id:{}", owner(timeline));
+    }
+    std::fs::write(&seeds, lines).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kittiwake"));
+    command
+        .env_clear()
+        .env("HOME", folder)
+        .args([
+            "crawl",
+            "mastodon",
+            "-",
+            "--until-idle",
+            "--robots",
+            "statuses",
+        ])
+        .args(["--depth", "0", "--limits", "off"])
+        .args(["--host", &format!("http://{address}")])
+        .args(["--concurrency", &AT_ONCE.to_string()])
+        .arg("--into")
+        .arg(folder.join("crawl.db"))
+        .stdin(Stdio::from(File::open(&seeds).unwrap()));
+    command
+}
+
+fn served(address: &str) -> f64 {
+    get(address, "/count").1.parse().unwrap()
+}
+
 impl Crawl {
     fn start(folder: &Path, pages_per_second: u32) -> Self {
         let (network, address) = Part::start("network", &[&pages_per_second.to_string()]);
-        let seeds = folder.join("seeds.txt");
-        let mut lines = String::new();
-        for timeline in 0..TIMELINES {
-            let _ = writeln!(lines, "id:{}", owner(timeline));
-        }
-        std::fs::write(&seeds, lines).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kittiwake"));
-        command
-            .env_clear()
-            .env("HOME", folder)
-            .args([
-                "crawl",
-                "mastodon",
-                "-",
-                "--until-idle",
-                "--robots",
-                "statuses",
-            ])
-            .args(["--depth", "0", "--limits", "off", "--serve=127.0.0.1:0"])
-            .args(["--host", &format!("http://{address}")])
-            .args(["--concurrency", &AT_ONCE.to_string()])
-            .arg("--into")
-            .arg(folder.join("crawl.db"))
-            .stdin(Stdio::from(File::open(&seeds).unwrap()));
-        let shown = Shown::start(&mut command);
+        let shown = Shown::start(crawl(folder, &address).arg("--serve=127.0.0.1:0"));
         std::thread::sleep(WARM_UP);
         Self {
             shown,
@@ -79,17 +88,20 @@ impl Crawl {
         }
     }
 
-    fn served(&self) -> f64 {
-        get(&self.address, "/count").1.parse().unwrap()
-    }
-
     fn measure(&self, seconds: u64) -> Stretch {
         let sent = || self.shown.metric("kittiwake_events_sent_total");
         let dropped = || self.shown.metric("kittiwake_events_dropped_total");
         let before = (sent(), dropped());
-        let (cpu, pages, begun) = (self.shown.cpu_seconds(), self.served(), Instant::now());
+        let (cpu, pages, begun) = (
+            self.shown.cpu_seconds(),
+            served(&self.address),
+            Instant::now(),
+        );
         std::thread::sleep(Duration::from_secs(seconds));
-        let (cpu, pages) = (self.shown.cpu_seconds() - cpu, self.served() - pages);
+        let (cpu, pages) = (
+            self.shown.cpu_seconds() - cpu,
+            served(&self.address) - pages,
+        );
         let seconds = begun.elapsed().as_secs_f64();
         Stretch {
             pages_per_second: pages / seconds,
@@ -112,10 +124,40 @@ pub(crate) fn run(asked: &Asked) {
         println!(
             "subscribers     pages/s alone   pages/s with them        with : alone   events found/s   sent/s   dropped/s   MB/s heard   cores alone   with"
         );
+        measure_unshown(asked, pages_per_second);
         for kind in ["people", "words", "everything", "deaf"] {
             compare(asked, kind, pages_per_second);
         }
     }
+}
+
+/// The same crawl without `--serve`.
+fn measure_unshown(asked: &Asked, pages_per_second: u32) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (network, address) = Part::start("network", &[&pages_per_second.to_string()]);
+    let mut child = crawl(folder.path(), &address)
+        .arg("--quiet")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(WARM_UP);
+    let (mut speeds, mut cores) = (Vec::new(), Vec::new());
+    for _ in 0..asked.rounds {
+        let (cpu, pages, begun) = (cpu_seconds_of(&child), served(&address), Instant::now());
+        std::thread::sleep(Duration::from_secs(asked.seconds));
+        let seconds = begun.elapsed().as_secs_f64();
+        speeds.push((served(&address) - pages) / seconds);
+        cores.push((cpu_seconds_of(&child) - cpu) / seconds);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(network);
+    println!(
+        "not shown    {:>16.1} {:>114.2}",
+        Spread::of(speeds.into_iter()).median,
+        Spread::of(cores.into_iter()).median
+    );
 }
 
 /// Each kind has a crawl of its own, so that none begins with a larger file than another.

@@ -312,6 +312,65 @@ fn a_walk_that_was_killed_goes_on_at_its_cursor() {
 }
 
 #[test]
+fn a_page_that_is_too_much_is_asked_for_in_smaller_ones() {
+    const REFUSED: &str = r#"
+[[errors]]
+status = 500
+match = '.error | contains("reduce")'
+outcome = "too much data"
+"#;
+    let server = || {
+        Counterpart::start(move |call, stream| {
+            let asked = parameters(call);
+            let limit = number(&asked, "limit").expect("a size");
+            if limit > 2 {
+                return reply(
+                    stream,
+                    "500 Internal",
+                    "",
+                    br#"{"error": "reduce the amount of data"}"#,
+                );
+            }
+            let start = number(&asked, "after").unwrap_or(0);
+            let end = (start + limit).min(7);
+            // It leads on with what it would like to be asked.
+            let next = (end < 7).then(|| format!("/posts?limit=8&after={end}"));
+            let body = json!({ "posts": posts(&IDS[start..end]), "next": next }).to_string();
+            reply(stream, "200 OK", "", body.as_bytes())
+        })
+    };
+    let sizes = |server: &Counterpart| -> Vec<usize> {
+        let calls = server.calls();
+        let sizes = calls.iter().map(|call| number(&parameters(call), "limit"));
+        sizes.map(|size| size.expect("a size")).collect()
+    };
+    let crawl = |folder: &Folder, server: &Counterpart, size_min: usize| {
+        let list = format!(
+            r#"page = {{ style = "next", at = ".next", size_parameter = "limit", size = 8, size_min = {size_min} }}"#
+        );
+        let text = definition(&list) + REFUSED;
+        std::fs::write(folder.path("much.toml"), text).expect("a file");
+        let words = format!(
+            "crawl much.toml @ann --host {} --into t.db --quiet --limits off --until-idle",
+            server.address
+        );
+        succeeded(&folder.say(&words));
+    };
+    let (folder, one) = (Folder::new(), server());
+    crawl(&folder, &one, 1);
+    assert_eq!(sizes(&one), [8, 4, 2, 2, 2, 2]);
+    assert_eq!(
+        (stored(&folder), outcome(&folder)),
+        (7, vec!["ok ".to_owned()])
+    );
+    // What cannot be made small enough is told, and not asked for ever.
+    let (folder, other) = (Folder::new(), server());
+    crawl(&folder, &other, 3);
+    assert_eq!(sizes(&other), [8, 4, 3]);
+    assert!(outcome(&folder).concat().starts_with("too much data"));
+}
+
+#[test]
 fn cursors_that_lead_in_a_circle_end_the_walk_as_a_problem() {
     let circles: [(&str, Answer); 3] = [
         (

@@ -161,6 +161,7 @@ pub(super) const PAGE: &[&str] = &[
     "bound",
     "size_parameter",
     "size",
+    "size_min",
     "ends",
     "items_max",
     "order",

@@ -15,6 +15,7 @@ const COMMON: &[&str] = &[
     "style",
     "size_parameter",
     "size",
+    "size_min",
     "order",
     "durable",
     "ends",
@@ -157,6 +158,7 @@ pub(super) fn read_page(
         style: read_style(&section, style, types, listed, size)?,
         size_parameter,
         size: size?,
+        size_min: read_size_min(&section, style, sending),
         is_durable: section.boolean("durable").unwrap_or(true),
         ends,
         items_max,
@@ -164,6 +166,25 @@ pub(super) fn read_page(
         lists: lists.iter().map(|list| list.place).collect(),
         places,
     })
+}
+
+/// The least that a page is asked for with, where it may be too much for the server.
+fn read_size_min(section: &Section<'_, '_>, style: Style, sending: &Sending) -> Option<u32> {
+    let size_min = section.number("size_min", 1..=100_000)?;
+    let span = section.span_of("size_min");
+    if !section.has("size_parameter") || *sending != Sending::Address {
+        let message = "a page can be made smaller only by a parameter of the address";
+        section.report(&span, message, "name it: `size_parameter = \"limit\"`");
+    }
+    if style == Style::Number {
+        let message = "pages that are counted cannot become smaller on the way";
+        section.report(
+            &span,
+            message,
+            "leave `size_min` out, and take a `size` that is answered",
+        );
+    }
+    Some(size_min)
 }
 
 /// Keys of other styles have no meaning.

@@ -7,6 +7,7 @@ use crate::shape::{Node, Slots, TreeBuilder, fill};
 use crate::time::{TimeFormat, read_rfc3339};
 use kittiwake_model::{Name, WorldTime};
 use serde_json::value::RawValue;
+use url::Url;
 
 /// How a list pages.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub(crate) struct PageRule {
     pub(crate) style: PageStyle,
     pub(crate) size_parameter: Option<String>,
     pub(crate) size: u32,
+    /// The least that is asked for where a page is too much for the server.
+    pub(crate) size_min: Option<u32>,
     /// Whether a cursor is good for as long as one likes.
     pub(crate) is_durable: bool,
     pub(crate) ends: PageEnds,
@@ -24,6 +27,21 @@ pub(crate) struct PageRule {
     /// The selects whose lists page, by their places; the longest of them counts.
     pub(crate) lists: Vec<usize>,
     pub(crate) places: Places,
+}
+
+impl PageRule {
+    /// How many items a page was asked for with: fewer than usual where that was too much.
+    pub(crate) fn asked_size(&self, url: &Url) -> u32 {
+        let parameter = self
+            .size_parameter
+            .as_ref()
+            .filter(|_| self.size_min.is_some());
+        let asked = parameter.and_then(|name| {
+            let mut pairs = url.query_pairs();
+            pairs.find(|(other, _)| other == name)?.1.parse().ok()
+        });
+        asked.unwrap_or(self.size)
+    }
 }
 
 /// What leads from one page to the next.
