@@ -332,13 +332,14 @@ fn whatever_a_network_says_is_shown_as_text() {
 }
 
 /// Every page, and what its picture is called.
-const PAGES: [(&str, &str); 13] = [
+const PAGES: [(&str, &str); 14] = [
     ("overview", "/"),
     ("robots", "/robots"),
     ("budgets", "/budgets"),
     ("freshness", "/freshness"),
     ("graph", "/graph"),
     ("search", "/search"),
+    ("found", "/search?words=terns"),
     ("log", "/log"),
     ("call", "/log/1"),
     ("settings", "/settings"),

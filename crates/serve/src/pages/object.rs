@@ -272,7 +272,7 @@ fn visits(object: &ObjectView, frame: &Frame) -> Markup {
                                     th scope="row" { (visit.robot) }
                                     td.number { (words::number(visit.visits.max(0).unsigned_abs())) }
                                     td { @match visit.visited { Some(at) => { (words::ago(at.micros(), now_us)) }, None => { "never" } } }
-                                    td { @if visit.due.micros() <= now_us { "now" } @else { (words::ago(visit.due.micros(), now_us)) } }
+                                    td { (words::due(visit.due.micros(), now_us)) }
                                 }
                             }
                         }

@@ -173,10 +173,7 @@ fn next_row(visit: &NextVisit, standing: &Standing) -> Markup {
         tr {
             td { (visit.robot) }
             td { a href={ "/search?words=" (encoded(&visit.subject)) } { (words::short_to(visit.subject.trim_start_matches("https://"), 40)) } }
-            td.nowrap {
-                @if visit.due_us <= standing.world_us { "now" }
-                @else { (words::ago(visit.due_us, standing.world_us)) }
-            }
+            td.nowrap { (words::due(visit.due_us, standing.world_us)) }
             td.wide { (visit.why) }
         }
     }

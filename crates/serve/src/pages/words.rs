@@ -115,16 +115,28 @@ pub(crate) fn moment_or_dash(us: Option<i64>) -> Markup {
     us.map_or_else(dash, moment)
 }
 
-/// How long ago a moment was, seen from another; the moment itself is told on pointing at it.
+/// How long ago something was, seen from a moment that may be a little older than it; its own moment is told on
+/// pointing at it.
 pub(crate) fn ago(us: i64, now_us: i64) -> Markup {
     let apart_us = now_us.saturating_sub(us);
-    let text = if apart_us.abs() < 1_000_000 {
+    let text = if apart_us < 1_000_000 {
         "now".to_owned()
-    } else if apart_us > 0 {
-        format!("{} ago", span_text(apart_us))
     } else {
-        format!("in {}", span_text(-apart_us))
+        format!("{} ago", span_text(apart_us))
     };
+    pointed_at(us, &text)
+}
+
+/// When something is to be.
+pub(crate) fn due(us: i64, now_us: i64) -> Markup {
+    let left_us = us.saturating_sub(now_us);
+    if left_us <= 0 {
+        return html! { "now" };
+    }
+    pointed_at(us, &format!("in {}", span_text(left_us)))
+}
+
+fn pointed_at(us: i64, text: &str) -> Markup {
     html! {
         @match iso(us) {
             Some(iso) => { time datetime=(iso) data-as="title" title=(iso) { (text) } },
