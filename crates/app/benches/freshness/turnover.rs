@@ -11,6 +11,7 @@ use kittiwake_frontier::random::Random;
 use kittiwake_frontier::{Judge, Ranked};
 use kittiwake_model::{Commit, CommitReport, FrontierRow, Key, Name, WorldTime};
 use kittiwake_store::{OpenMode, SqliteStore, Store};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ const ROBOT: &str = "statuses";
 const IN_MEMORY: usize = 1_000_000;
 /// Visits whose rows are committed together, as many answers may wait for one transaction.
 const TOGETHER: usize = 256;
+/// Groups of so many that are being read and written while the next is chosen.
+const UNDER_WAY: usize = 3;
 const ROWS_AT_ONCE: usize = 10_000;
 
 /// Runs it in a process of its own, whose memory is looked at from outside.
@@ -134,7 +137,7 @@ async fn visit(file: &Path, subjects: u64, seconds: u64) {
     let lane: Name = LANE.into();
     let robot: Name = ROBOT.into();
     let (mut visits, mut longest) = (0_u64, Duration::ZERO);
-    let mut writing = write(&store, Vec::new());
+    let mut under_way = VecDeque::new();
     // As many as would be visited once in a week.
     let gap_us = 7 * DAY_US / i64::try_from(subjects).unwrap();
     let mut now = WorldTime(6 * DAY_US);
@@ -170,12 +173,16 @@ async fn visit(file: &Path, subjects: u64, seconds: u64) {
             });
         }
         visits += commits.len() as u64;
-        // As in a crawl, the next are chosen while the last are being written.
-        let written = std::mem::replace(&mut writing, write(&store, commits));
-        file_again(&mut ranked, written.await.unwrap(), now);
+        under_way.push_back(visit_all(&store, commits));
+        if under_way.len() > UNDER_WAY {
+            let visited = under_way.pop_front().unwrap();
+            file_again(&mut ranked, visited.await.unwrap(), now);
+        }
         longest = longest.max(begun.elapsed());
     }
-    file_again(&mut ranked, writing.await.unwrap(), now);
+    for visited in under_way {
+        file_again(&mut ranked, visited.await.unwrap(), now);
+    }
     let per_second = visits as f64 / started.elapsed().as_secs_f64();
     println!(
         "{visits} visits committed: {per_second:.0} visits/s; {:.2} looks a visit; the longest {TOGETHER} took {longest:.0?}",
@@ -183,9 +190,16 @@ async fn visit(file: &Path, subjects: u64, seconds: u64) {
     );
 }
 
-fn write(store: &Arc<SqliteStore>, commits: Vec<Commit>) -> JoinHandle<Vec<CommitReport>> {
+/// As in a crawl: what is known of everybody is read first, and what was found is committed.
+fn visit_all(store: &Arc<SqliteStore>, commits: Vec<Commit>) -> JoinHandle<Vec<CommitReport>> {
     let store = Arc::clone(store);
-    tokio::spawn(async move { store.commit(commits).await.unwrap() })
+    let rows = commits.iter().flat_map(|commit| &commit.frontier);
+    let asked: Vec<_> = rows.map(|row| (row.subject, row.robot.clone())).collect();
+    tokio::spawn(async move {
+        let known = store.tasks(asked).await.unwrap();
+        assert_eq!(known.iter().flatten().count(), commits.len());
+        store.commit(commits).await.unwrap()
+    })
 }
 
 fn file_again(ranked: &mut Ranked, reports: Vec<CommitReport>, now: WorldTime) {
