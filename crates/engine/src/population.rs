@@ -483,6 +483,9 @@ impl Scheduler {
         let population = shop.population(&filing.robot)?;
         let now = shop.clock.world();
         for (subject, facts) in self.facts_of(newcomers).await? {
+            if !self.frontier.is_unvisited(&filing.lane, subject) {
+                continue;
+            }
             let state = population
                 .policy
                 .meet(&population.known().kept.shared, &facts, now);

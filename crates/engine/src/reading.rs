@@ -176,8 +176,10 @@ impl Scheduler {
             let (Some(record), Some(at)) = (record, told) else {
                 return true;
             };
+            // It rests after its last visit as well, whoever has brought it up before its time.
+            let at = record.row.visited.map_or(at, |visited| visited.max(at));
             let due = at.plus_us(rest_us);
-            if due <= now || record.row.visited >= Some(at) {
+            if due <= now {
                 return true;
             }
             self.frontier.release(lane, *key, Back::To(due));

@@ -51,7 +51,8 @@ impl<const N: usize> Cursor<N> {
             text.push_str(&number.to_string());
         }
         if !self.word.is_empty() {
-            text.push('.');
+            // Digits alone could be one number more.
+            text.push_str(".x");
             for byte in self.word.bytes() {
                 let _ = write!(text, "{byte:02x}");
             }
@@ -80,7 +81,7 @@ impl<const N: usize> Cursor<N> {
             *number = parts.next()?.parse().ok()?;
         }
         let word = match parts.next() {
-            Some(hex) => word_of(hex)?,
+            Some(word) => word_of(word.strip_prefix('x')?)?,
             None => String::new(),
         };
         match parts.next() {

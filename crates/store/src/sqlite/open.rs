@@ -29,7 +29,7 @@ const CHECKPOINT_PAGES: i64 = 49_152;
 const LOG_BYTES_MAX: i64 = 2 * 64 * 1024 * 1024;
 /// The writer's pages in memory. Eight times as many brought nothing measurable: what is appended
 /// to and the upper levels of the indexes fit.
-const CACHE_KIB: i64 = 65_536;
+const CACHE_KIB: i64 = 16_384;
 
 /// The right to crawl into a file. It ends with the process, however that ends, because the
 /// operating system holds it.
