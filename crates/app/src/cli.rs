@@ -396,6 +396,10 @@ pub(crate) struct SimArguments {
     #[arg(long, default_value = "127.0.0.1:0")]
     pub listen: SocketAddr,
 
+    /// Whose API the network has, with that network's limits, pages and words for errors.
+    #[arg(long, value_enum, default_value_t = SimDialect::Mastodon)]
+    pub dialect: SimDialect,
+
     /// How many users the world has.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(2..=1_000_000_000))]
     pub users: u64,
@@ -475,6 +479,12 @@ pub(crate) enum SimFaults {
     /// Faults of every kind, often: broken answers, shuffled and shifted pages, redirects to where
     /// nobody should go, and users, posts and relations that vanish while they are walked.
     Hostile,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum SimDialect {
+    Mastodon,
+    X,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

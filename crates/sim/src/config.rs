@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use crate::{DeclaredLimits, Faults};
+use crate::{DeclaredLimits, Dialect, Faults};
 
 /// Whether calls beyond the network's limits are refused.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub enum Limits {
 pub struct SimConfig {
     /// Port 0 takes any free one.
     pub listen: SocketAddr,
+    /// Whose API it has; instances are Mastodon's alone.
+    pub dialect: Dialect,
     pub users: u64,
     pub seed: u64,
     /// World seconds per real second; 0 freezes the world.
@@ -57,6 +59,7 @@ impl SimConfig {
     pub fn frozen(users: u64, seed: u64, at_us: i64, real_now_us: i64) -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            dialect: Dialect::Mastodon,
             users,
             seed,
             speed: 0.0,

@@ -21,6 +21,10 @@ pub enum SimError {
         max = crate::fediverse::INSTANCES_MAX
     )]
     Instances { instances: usize, troubled: usize },
+    #[error(
+        "only the Mastodon dialect has several instances; leave out the instances or the dialect"
+    )]
+    DialectOfInstances,
     #[error("cannot listen on {address}")]
     Listen {
         address: SocketAddr,

@@ -13,15 +13,17 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 
 use crate::Limits;
+use crate::answer::{Answer, JSON};
 use crate::clock::Clock;
+use crate::dialect::{self, Speech};
 use crate::faults::{Disturbance, FaultLog, FaultState, Kind, Told, script};
 use crate::fediverse::{BAD_GATEWAY, Instance, Trouble};
 use crate::hub::Hub;
 use crate::ledger::{Entered, Ledger};
 use crate::limits::{Call, Caller, Header, Limiter, Refusal, Verdict};
-use crate::mastodon::{AccountCache, Answer, JSON, Problem, Route, is_paging};
+use crate::mastodon::{AccountCache, Problem, Route};
 use crate::probe;
-use crate::question::{Question, Reply, host_of};
+use crate::question::{Question, Reply, Topic, host_of};
 use crate::stay::Stay;
 use crate::wire::{Ending, Peer, Script};
 use crate::world::World;
@@ -48,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) has_limits_page: bool,
     /// None where everybody is on one server.
     pub(crate) instance: Option<Instance>,
+    /// How it speaks, if not as Mastodon does.
+    pub(crate) speech: Option<&'static dyn Speech>,
 }
 
 /// What is counted. One lock, so that a call is counted and entered in one step.
@@ -70,13 +74,13 @@ impl Books {
 
 impl Shared {
     /// What happens to the answer to a call. Instances do not share what happens to them.
-    fn disturb(&self, question: &Question) -> Option<Disturbance> {
+    pub(crate) fn disturb(&self, topic: &Topic) -> Option<Disturbance> {
         match &self.instance {
             Some(instance) => {
-                let target = format!("{}{}", instance.number, question.target);
-                self.faults.disturb(&target, &question.params)
+                let target = format!("{}{}", instance.number, topic.target);
+                self.faults.disturb(&target, topic.is_paging)
             }
-            None => self.faults.disturb(&question.target, &question.params),
+            None => self.faults.disturb(&topic.target, topic.is_paging),
         }
     }
 
@@ -106,11 +110,14 @@ async fn dispatch(
         let body = br#"{"error":"nobody here has that name"}"#.to_vec();
         return body_response(MISDIRECTED, JSON, body);
     };
-    handle(Arc::clone(shared), peer, request).await
+    match shared.speech {
+        Some(speech) => dialect::handle(Arc::clone(shared), speech, peer, request).await,
+        None => handle(Arc::clone(shared), peer, request).await,
+    }
 }
 
 async fn handle(shared: Arc<Shared>, peer: Peer, request: Parts) -> Response {
-    let (caller, is_token_valid) = caller(&request.headers, peer.address);
+    let (caller, is_token_valid) = bearer(&request.headers, peer.address);
     let mut question = Question::read(&request, matches!(caller, Caller::Token { .. }));
     let has_no_such_page = match question.route {
         Route::Loop => shared.faults.is_off(),
@@ -120,7 +127,9 @@ async fn handle(shared: Arc<Shared>, peer: Peer, request: Parts) -> Response {
     if has_no_such_page {
         question.route = Route::Unknown;
     }
-    let (mut verdict, entered) = count(&shared, &caller, &question);
+    let topic = question.topic();
+    let is_free = question.route == Route::Limits;
+    let (mut verdict, entered) = count(&shared, &caller, &topic, is_free);
     let stay = Stay::new(&shared, verdict.take_held());
     let trouble = shared
         .instance
@@ -137,7 +146,7 @@ async fn handle(shared: Arc<Shared>, peer: Peer, request: Parts) -> Response {
     };
     let is_of_the_world = !matches!(question.route, Route::Limits | Route::Loop | Route::Unknown);
     let disturbance = match refused {
-        None if is_of_the_world => shared.disturb(&question),
+        None if is_of_the_world => shared.disturb(&topic),
         _ => None,
     };
     let delay = trouble.and_then(|trouble| trouble.delay(shared.stall));
@@ -156,20 +165,25 @@ async fn handle(shared: Arc<Shared>, peer: Peer, request: Parts) -> Response {
         peer,
         stay,
     };
-    finish(&shared, &question, reply, sending)
+    finish(&shared, &topic, reply, sending)
 }
 
 /// How an answer gets to its caller.
 #[derive(Debug)]
-struct Sending {
-    verdict: Verdict,
-    entered: Entered,
-    peer: Peer,
-    stay: Option<Stay>,
+pub(crate) struct Sending {
+    pub(crate) verdict: Verdict,
+    pub(crate) entered: Entered,
+    pub(crate) peer: Peer,
+    pub(crate) stay: Option<Stay>,
 }
 
 /// Enters in the books how a call ended, and sends the answer, or what stands for it.
-fn finish(shared: &Shared, question: &Question, reply: Reply, mut sending: Sending) -> Response {
+pub(crate) fn finish(
+    shared: &Shared,
+    topic: &Topic,
+    reply: Reply,
+    mut sending: Sending,
+) -> Response {
     let Reply {
         answer,
         broken,
@@ -182,8 +196,8 @@ fn finish(shared: &Shared, question: &Question, reply: Reply, mut sending: Sendi
             status: answer.status,
             headers: &headers,
             body: &answer.body,
-            target: &question.target,
-            host: &question.host,
+            target: &topic.target,
+            host: &topic.host,
             stall: shared.stall,
             seed: shared.seed,
         };
@@ -193,15 +207,15 @@ fn finish(shared: &Shared, question: &Question, reply: Reply, mut sending: Sendi
         .as_ref()
         .map_or(answer.status, |(_, status)| *status);
     let happened = match (broken, answer.spoilt, strike) {
-        (Some(kind), _, _) => Some(question.happened(kind, None)),
-        (_, _, Some(strike)) => Some(question.happened(strike.kind, Some(strike.withdrew))),
-        (_, Some(spoil), _) => Some(question.happened(spoil.into(), None)),
+        (Some(kind), _, _) => Some(topic.happened(kind, None)),
+        (_, _, Some(strike)) => Some(topic.happened(strike.kind, Some(strike.withdrew))),
+        (_, Some(spoil), _) => Some(topic.happened(spoil.into(), None)),
         (None, None, None) => None,
     };
     let kind = match &happened {
         Some(happened) => Some(happened.kind),
         // Whoever walks in a loop still meets the one fault that led there.
-        None => (question.route == Route::Loop).then_some(Kind::RedirectLoop),
+        None => topic.is_loop.then_some(Kind::RedirectLoop),
     };
     let mut books = shared.books();
     books.ledger.answered(sending.entered, status, kind);
@@ -231,7 +245,7 @@ fn charge_items(shared: &Shared, verdict: &mut Verdict, answer: &Answer) {
 }
 
 /// The answer to a call that a limit refused.
-fn refused(refusal: &Refusal) -> Answer {
+pub(crate) fn refused(refusal: &Refusal) -> Answer {
     let mut answer = Answer::from(Problem::TooManyRequests);
     answer.status = refusal.status;
     if let Some(body) = &refusal.body {
@@ -270,18 +284,23 @@ fn stand_in(peer: &Peer, script: Script) -> Response {
 }
 
 /// Counts a call and enters it in the ledger, at the instant it arrived.
-fn count(shared: &Shared, caller: &Caller, question: &Question) -> (Verdict, Entered) {
+pub(crate) fn count(
+    shared: &Shared,
+    caller: &Caller,
+    topic: &Topic,
+    is_free: bool,
+) -> (Verdict, Entered) {
     let call = Call {
         caller,
-        query: question.route.query(),
-        is_paging: is_paging(&question.params),
+        query: topic.query,
+        is_paging: topic.is_paging,
     };
-    let asked = question.asked(credential(caller));
+    let asked = topic.asked(credential(caller));
     let mut books = shared.books();
     // Read under the lock, so that calls are entered in the order of their times.
     let real = shared.clock.real();
     let limit = shared.clock.limit_at(real);
-    let verdict = if question.route == Route::Limits {
+    let verdict = if is_free {
         Verdict::free()
     } else {
         books.limiter.admit(call, limit)
@@ -292,33 +311,32 @@ fn count(shared: &Shared, caller: &Caller, question: &Question) -> (Verdict, Ent
     (verdict, entered)
 }
 
-/// Who calls, and whether what they showed is accepted. A token that is not counts for its address.
-fn caller(headers: &HeaderMap, peer: SocketAddr) -> (Caller, bool) {
-    let anonymous = || Caller::Anonymous {
-        address: peer.ip().to_string(),
-    };
+/// Who calls with `Authorization: Bearer`, and whether what they showed is accepted.
+fn bearer(headers: &HeaderMap, peer: SocketAddr) -> (Caller, bool) {
     let Some(shown) = headers.get(AUTHORIZATION) else {
-        return (anonymous(), true);
+        return caller(None, peer);
     };
-    match shown
-        .to_str()
-        .ok()
-        .and_then(|text| text.strip_prefix("Bearer "))
-    {
-        Some(token) if is_token(token) => {
-            // APP/USER:NAME, of which the first two can be left out.
-            let (app, rest) = token.split_once('/').unwrap_or((token, token));
-            let user = rest.split_once(':').map_or(rest, |(user, _)| user);
-            let caller = Caller::Token {
-                token: token.to_owned(),
-                user: user.to_owned(),
-                app: app.to_owned(),
-                address: peer.ip().to_string(),
-            };
-            (caller, true)
-        }
-        _ => (anonymous(), false),
-    }
+    let shown = shown.to_str().ok();
+    let token = shown.and_then(|text| text.strip_prefix("Bearer "));
+    caller(Some(token.unwrap_or_default()), peer)
+}
+
+/// Who calls, and whether what they showed is accepted. A token that is not counts for its address.
+pub(crate) fn caller(shown: Option<&str>, peer: SocketAddr) -> (Caller, bool) {
+    let address = peer.ip().to_string();
+    let Some(token) = shown.filter(|token| is_token(token)) else {
+        return (Caller::Anonymous { address }, shown.is_none());
+    };
+    // APP/USER:NAME, of which the first two can be left out.
+    let (app, rest) = token.split_once('/').unwrap_or((token, token));
+    let user = rest.split_once(':').map_or(rest, |(user, _)| user);
+    let caller = Caller::Token {
+        token: token.to_owned(),
+        user: user.to_owned(),
+        app: app.to_owned(),
+        address,
+    };
+    (caller, true)
 }
 
 fn is_token(text: &str) -> bool {
@@ -339,12 +357,7 @@ fn headers(answer: &Answer, verdict: &Verdict, now_us: i64) -> Vec<Header> {
         ("vary".into(), "Authorization, Origin".to_owned()),
         ("cache-control".into(), "private, no-store".to_owned()),
     ];
-    if let Some(link) = &answer.link {
-        headers.push(("link".into(), link.clone()));
-    }
-    if let Some(location) = &answer.location {
-        headers.push(("location".into(), location.clone()));
-    }
+    headers.extend(answer.headers.iter().cloned());
     headers.extend(verdict.headers());
     headers
 }

@@ -30,7 +30,7 @@ use crate::http::{Shared, body_response};
 use crate::hub::{Hub, is_among};
 use crate::ledger::{EntryRow, Violation};
 use crate::limits::WindowRow;
-use crate::mastodon::Params;
+use crate::params::Params;
 use crate::trace::{self, Trace};
 use crate::truth::{self, Table, TruthPage};
 use crate::world::Moment;

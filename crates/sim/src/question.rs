@@ -6,10 +6,12 @@ use axum::http::Method;
 use axum::http::header::HOST;
 use axum::http::request::Parts;
 
+use crate::answer::Answer;
 use crate::faults::{Disturbance, Happened, Kind, Strike, Withdrew};
 use crate::http::Shared;
 use crate::ledger::Asked;
-use crate::mastodon::{Answer, Asking, Params, Problem, Renderer, Route};
+use crate::mastodon::{Asking, Problem, Renderer, Route, cursor, is_paging};
+use crate::params::Params;
 use crate::world::Moment;
 
 /// The name that a caller calls.
@@ -19,14 +21,55 @@ pub(crate) fn host_of(request: &Parts) -> String {
     host.unwrap_or_default().to_owned()
 }
 
+/// What a call is about, as the books have it, whatever the dialect.
+#[derive(Debug, Clone)]
+pub(crate) struct Topic {
+    pub(crate) query: &'static str,
+    pub(crate) subject: String,
+    /// The paging parameters; empty for a first page.
+    pub(crate) cursor: String,
+    /// Path and query exactly as sent.
+    pub(crate) target: String,
+    pub(crate) host: String,
+    pub(crate) is_paging: bool,
+    /// Whether a redirect that never ends led here.
+    pub(crate) is_loop: bool,
+}
+
+impl Topic {
+    pub(crate) fn asked(&self, credential: String) -> Asked {
+        Asked {
+            query: self.query,
+            subject: self.subject.clone(),
+            cursor: self.cursor.clone(),
+            target: self.target.clone(),
+            credential,
+        }
+    }
+
+    pub(crate) fn happened(&self, kind: Kind, withdrew: Option<Withdrew>) -> Happened {
+        Happened {
+            kind,
+            target: self.target.clone(),
+            subject: self.subject.clone(),
+            withdrew,
+        }
+    }
+}
+
+/// Path and query of a request exactly as sent.
+pub(crate) fn target_of(request: &Parts) -> String {
+    let target = request.uri.path_and_query();
+    target.map_or_else(String::new, ToString::to_string)
+}
+
 /// What the world is asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) route: Route,
-    pub(crate) params: Params,
-    /// Path and query exactly as sent.
-    pub(crate) target: String,
-    pub(crate) host: String,
+    params: Params,
+    target: String,
+    host: String,
     /// Scheme, host and path, for the links to other pages.
     url: String,
     is_signed_in: bool,
@@ -40,25 +83,26 @@ impl Question {
         } else {
             Route::Unknown
         };
-        let target = request.uri.path_and_query();
         let host = host_of(request);
         Self {
             route,
             params,
-            target: target.map_or_else(String::new, ToString::to_string),
+            target: target_of(request),
             url: format!("http://{host}{}", request.uri.path()),
             host,
             is_signed_in,
         }
     }
 
-    pub(crate) fn asked(&self, credential: String) -> Asked {
-        Asked {
+    pub(crate) fn topic(&self) -> Topic {
+        Topic {
             query: self.route.query(),
             subject: self.route.subject(),
-            cursor: self.params.cursor(),
+            cursor: cursor(&self.params),
             target: self.target.clone(),
-            credential,
+            host: self.host.clone(),
+            is_paging: is_paging(&self.params),
+            is_loop: self.route == Route::Loop,
         }
     }
 
@@ -104,7 +148,13 @@ impl Question {
             Some(Disturbance::Spoil(spoil)) => Some(spoil),
             None => None,
         };
-        let Some(strike) = shared.faults.strike(&renderer, asking) else {
+        let strike = renderer.walk(asking).and_then(|walk| {
+            let walked = || renderer.walked(asking);
+            shared
+                .faults
+                .strike(renderer.world, renderer.now, walk, walked)
+        });
+        let Some(strike) = strike else {
             return renderer.answer(Asking { spoil, ..asking }).into();
         };
         let answer = if strike.is_after_answer {
@@ -121,15 +171,6 @@ impl Question {
             answer,
             broken: None,
             strike: Some(strike),
-        }
-    }
-
-    pub(crate) fn happened(&self, kind: Kind, withdrew: Option<Withdrew>) -> Happened {
-        Happened {
-            kind,
-            target: self.target.clone(),
-            subject: self.route.subject(),
-            withdrew,
         }
     }
 }

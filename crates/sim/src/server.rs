@@ -18,7 +18,7 @@ use crate::hub::Hub;
 use crate::mastodon::AccountCache;
 use crate::wire::{Peer, WireListener};
 use crate::world::{Moment, World};
-use crate::{Limits, SimConfig, SimError};
+use crate::{Dialect, Limits, SimConfig, SimError};
 
 /// How long a shutdown waits for requests that are being answered.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(2);
@@ -43,6 +43,9 @@ pub async fn serve(config: SimConfig) -> Result<Server, SimError> {
             instances,
             troubled,
         });
+    }
+    if config.dialect != Dialect::Mastodon && instances > 1 {
+        return Err(SimError::DialectOfInstances);
     }
     let mut world = World::new(config.seed, config.users, config.at_us)?;
     if let Some(days) = config.habits_day {
@@ -110,6 +113,7 @@ fn shared_by_instance(
             (Limits::Strict, Some(instance)) if instance.is_sound() => instance.software.limits(),
             // Nobody counts where nobody answers.
             (_, Some(instance)) if !instance.is_sound() && !instance.is_lying() => Limits::Off,
+            (Limits::Strict, None) => config.dialect.strict_limits(),
             (limits, _) => limits.clone(),
         };
         Arc::new(Shared {
@@ -123,6 +127,7 @@ fn shared_by_instance(
             books: Mutex::new(Books::new(&limits)),
             has_limits_page: matches!(config.limits, Limits::Declared(_)),
             instance,
+            speech: config.dialect.speech(),
         })
     };
     if instances.is_empty() {

@@ -1,9 +1,9 @@
 //! `kittiwake sim serve`: the synthetic network.
 
-use crate::cli::{SimArguments, SimFaults, SimLimits};
+use crate::cli::{SimArguments, SimDialect, SimFaults, SimLimits};
 use crate::failure::Failure;
 use crate::{console, environment};
-use kittiwake_sim::{DeclaredLimits, Faults, Limits, SimConfig};
+use kittiwake_sim::{DeclaredLimits, Dialect, Faults, Limits, SimConfig};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -39,6 +39,7 @@ pub(crate) async fn run(arguments: &SimArguments) -> Result<ExitCode, Failure> {
     }
     let server = kittiwake_sim::serve(SimConfig {
         listen: arguments.listen,
+        dialect: dialect(arguments.dialect),
         users: arguments.users,
         seed: arguments.seed,
         speed: arguments.speed,
@@ -66,6 +67,13 @@ pub(crate) async fn run(arguments: &SimArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+const fn dialect(named: SimDialect) -> Dialect {
+    match named {
+        SimDialect::Mastodon => Dialect::Mastodon,
+        SimDialect::X => Dialect::X,
+    }
+}
+
 fn limits(arguments: &SimArguments) -> Result<Limits, Failure> {
     let Some(path) = &arguments.limits_file else {
         return Ok(match arguments.limits {
@@ -82,7 +90,8 @@ fn limits(arguments: &SimArguments) -> Result<Limits, Failure> {
         Failure::usage(format!("--limits-file {}: {reason}", path.display()))
     };
     let text = read_text(path).map_err(|error| refused(&error))?;
-    let limits = DeclaredLimits::parse(&text).map_err(|error| refused(&error))?;
+    let dialect = dialect(arguments.dialect);
+    let limits = DeclaredLimits::parse_for(&text, dialect).map_err(|error| refused(&error))?;
     Ok(Limits::Declared(limits))
 }
 

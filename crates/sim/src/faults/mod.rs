@@ -19,11 +19,12 @@ mod strike;
 use serde::Serialize;
 
 pub(crate) use log::{FaultLog, Happened};
+pub(crate) use plan::List;
 pub(crate) use script::{Told, script};
 pub(crate) use state::{Disturbance, FaultState};
-pub(crate) use strike::{Strike, Withdrew};
+pub(crate) use strike::{Strike, Walk, Walked, Withdrew};
 
-use crate::mastodon::Spoil;
+use crate::spoil::Spoil;
 
 /// How much goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,7 +1,7 @@
 //! Who meets which fault: a pure function of the seed, the target and how often it was asked for.
 
 use super::{Faults, Kind};
-use crate::mastodon::{Route, Spoil};
+use crate::spoil::Spoil;
 use crate::world::dice::{Dice, Purpose, mix};
 use crate::world::feistel::Permutation;
 
@@ -26,21 +26,10 @@ const WITHDRAWN_AT_ONCE_MAX: u64 = 3;
 
 /// A user's list that can be walked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum List {
+pub(crate) enum List {
     Following,
     Followers,
     Timeline,
-}
-
-impl List {
-    pub(super) const fn of(route: &Route) -> Option<Self> {
-        match route {
-            Route::Following { .. } => Some(Self::Following),
-            Route::Followers { .. } => Some(Self::Followers),
-            Route::Timeline { .. } => Some(Self::Timeline),
-            _ => None,
-        }
-    }
 }
 
 /// What is taken away from or around one user, and on which of their lists' walks.

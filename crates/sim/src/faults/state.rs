@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use super::plan::{Doom, List, Plan, target_number};
+use super::plan::{Doom, Plan, target_number};
+use super::strike::Walk;
 use super::{Faults, Kind};
-use crate::mastodon::{Params, Renderer, Route, Spoil, is_paging};
-use crate::world::Withdrawn;
+use crate::spoil::Spoil;
+use crate::world::{Withdrawn, World};
 
 /// Targets whose calls are counted; about 16 bytes each. What is beyond meets no faults.
 const TARGETS_MAX: usize = 4_000_000;
@@ -44,7 +45,7 @@ impl FaultState {
     }
 
     /// Counts a call and says what happens to its answer.
-    pub(crate) fn disturb(&self, target: &str, params: &Params) -> Option<Disturbance> {
+    pub(crate) fn disturb(&self, target: &str, is_later_page: bool) -> Option<Disturbance> {
         if self.is_off() {
             return None;
         }
@@ -54,7 +55,7 @@ impl FaultState {
             Some(kind) => Some(Disturbance::Transport(kind)),
             None => self
                 .plan
-                .page(number, times_asked, is_paging(params))
+                .page(number, times_asked, is_later_page)
                 .map(Disturbance::Spoil),
         }
     }
@@ -77,21 +78,14 @@ impl FaultState {
     }
 
     /// The doom that a call brings upon the user whose list it walks, if any.
-    pub(super) fn doom(
-        &self,
-        renderer: &Renderer<'_>,
-        route: &Route,
-        params: &Params,
-    ) -> Option<(u64, Doom)> {
+    pub(super) fn doom(&self, world: &World, walk: Walk) -> Option<Doom> {
         if self.is_off() {
             return None;
         }
-        let list = List::of(route)?;
-        let user = renderer.user_with_id(&route.subject())?;
-        let doom = self.plan.doom(renderer.world.place_by_fame(user))?;
+        let doom = self.plan.doom(world.place_by_fame(walk.user))?;
         let struck = locked(&self.struck);
-        let is_due = !struck.contains(&user) && struck.len() < STRUCK_MAX;
-        (is_due && doom.strikes(list, is_paging(params))).then_some((user, doom))
+        let is_due = !struck.contains(&walk.user) && struck.len() < STRUCK_MAX;
+        (is_due && doom.strikes(walk.list, walk.is_later_page)).then_some(doom)
     }
 
     /// Notes that a user met their doom; false if another call was quicker.
@@ -122,12 +116,11 @@ mod tests {
     #[test]
     fn faults_depend_on_the_target_and_its_count_and_not_on_the_order_of_calls() {
         let targets: Vec<String> = (0..50).map(|number| format!("/api/{number}")).collect();
-        let params = Params::default();
         let one_by_one = FaultState::new(3, Faults::Hostile);
         let mut first: HashMap<(&str, u32), Option<Disturbance>> = HashMap::new();
         for target in &targets {
             for times in 0..4 {
-                first.insert((target, times), one_by_one.disturb(target, &params));
+                first.insert((target, times), one_by_one.disturb(target, false));
             }
         }
         let in_turns = FaultState::new(3, Faults::Hostile);
@@ -135,7 +128,7 @@ mod tests {
             for target in targets.iter().rev() {
                 assert_eq!(
                     first[&(target.as_str(), times)],
-                    in_turns.disturb(target, &params)
+                    in_turns.disturb(target, false)
                 );
             }
         }
@@ -145,8 +138,7 @@ mod tests {
     #[test]
     fn without_faults_nothing_is_counted() {
         let state = FaultState::new(3, Faults::None);
-        let params = Params::default();
-        assert!((0..100).all(|number| state.disturb(&number.to_string(), &params).is_none()));
+        assert!((0..100).all(|number| state.disturb(&number.to_string(), false).is_none()));
         assert!(locked(&state.times_asked).is_empty());
     }
 }

@@ -4,9 +4,29 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::plan::Doom;
-use super::{FaultState, Kind};
-use crate::mastodon::{Asking, Renderer, Walked};
-use crate::world::{Follow, Post, Standing, World};
+use super::{FaultState, Kind, List};
+use crate::world::{Follow, Moment, Post, Standing, World};
+
+/// A call that walks one of a user's lists.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Walk {
+    pub(crate) user: u64,
+    pub(crate) list: List,
+    pub(crate) is_later_page: bool,
+}
+
+/// What a walk of a user's list shows with a page, and what it showed just before.
+#[derive(Debug)]
+pub(crate) enum Walked {
+    Follows {
+        page: Vec<Follow>,
+        before: Vec<Follow>,
+    },
+    Posts {
+        page: Vec<Post>,
+        before: Vec<Post>,
+    },
+}
 
 /// What was taken away, with ids as in the ground truth.
 #[derive(Debug, Clone, Serialize)]
@@ -47,17 +67,23 @@ enum Change {
 
 impl FaultState {
     /// The change that a call brings about, if any. It holds once it is applied.
-    pub(crate) fn strike(&self, renderer: &Renderer<'_>, asking: Asking<'_>) -> Option<Strike> {
-        let (user, doom) = self.doom(renderer, asking.route, asking.params)?;
-        if !renderer.world.is_active(user, renderer.now) {
+    pub(crate) fn strike(
+        &self,
+        world: &World,
+        now: Moment<'_>,
+        walk: Walk,
+        walked: impl FnOnce() -> Option<Walked>,
+    ) -> Option<Strike> {
+        let doom = self.doom(world, walk)?;
+        if !world.is_active(walk.user, now) {
             return None;
         }
         let strike = if doom.kind == Kind::Ban {
-            ban(renderer.world, user, doom)
+            ban(world, walk.user, doom)
         } else {
-            withdrawal(renderer, asking, doom)?
+            withdrawal(world, walked()?, doom)?
         };
-        self.mark_struck(user).then_some(strike)
+        self.mark_struck(walk.user).then_some(strike)
     }
 
     pub(crate) fn apply(&self, strike: &Strike, from_us: i64) {
@@ -97,9 +123,8 @@ fn ban(world: &World, user: u64, doom: Doom) -> Strike {
 }
 
 /// Some of what the walk has just shown, or of what it is about to show.
-fn withdrawal(renderer: &Renderer<'_>, asking: Asking<'_>, doom: Doom) -> Option<Strike> {
-    let world = renderer.world;
-    match renderer.walked(asking)? {
+fn withdrawal(world: &World, walked: Walked, doom: Doom) -> Option<Strike> {
+    match walked {
         Walked::Posts { page, before } => {
             let (posts, shown, is_after_answer) = chosen(page, before, doom)?;
             let uri = |post: &Post| json!(world.status_uri(post));

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{Instance, Lie};
-use crate::mastodon::{Answer, Problem, Renderer, Route};
+use crate::answer::Answer;
+use crate::mastodon::{Problem, Renderer, Route};
 use crate::world::Standing;
 
 const JRD: &str = "application/jrd+json; charset=utf-8";

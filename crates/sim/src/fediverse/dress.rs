@@ -4,7 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{Instance, Software};
-use crate::mastodon::{Answer, Renderer};
+use crate::answer::Answer;
+use crate::mastodon::Renderer;
 
 /// What only Mastodon's newer versions say of an account.
 const NEW_ACCOUNT_KEYS: [&str; 10] = [

@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 
 use super::Instance;
 use super::dress::{each_object, entities, is_account, is_status};
-use crate::mastodon::{Answer, Renderer, Route};
+use crate::answer::Answer;
+use crate::mastodon::{Renderer, Route};
 use crate::world::World;
 use crate::world::dice::{Dice, Purpose};
 
@@ -69,7 +70,9 @@ impl Instance {
             match lie {
                 Some(Lie::PrivateRedirect) => return Answer::redirect(place),
                 Some(Lie::PrivateNextPage) => {
-                    answer.link = Some(format!("<{place}?max_id=1>; rel=\"next\""));
+                    let link = format!("<{place}?max_id=1>; rel=\"next\"");
+                    answer.headers.retain(|(name, _)| name != "link");
+                    answer.headers.push(("link".into(), link));
                 }
                 _ => {}
             }

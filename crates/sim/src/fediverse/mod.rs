@@ -16,7 +16,8 @@ mod view;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::mastodon::{Answer, Renderer, Route};
+use crate::answer::Answer;
+use crate::mastodon::{Renderer, Route};
 use crate::world::HomePlan;
 
 pub(crate) use canary::Canary;

@@ -4,7 +4,8 @@
 
 use serde::Serialize;
 
-use crate::mastodon::{Answer, JSON, Route, VERSION};
+use crate::answer::{Answer, JSON};
+use crate::mastodon::{Route, VERSION};
 use crate::world::dice::{Dice, Purpose};
 use crate::world::{HomePlan, IdForm, World};
 use crate::{DeclaredLimits, Limits};

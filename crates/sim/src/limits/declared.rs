@@ -12,7 +12,6 @@ use super::counter::{Counter, Tally};
 use super::finished::{Finished, FinishedWindow};
 use super::rule::{DeclaredLimits, Kind, Rule};
 use super::{Announced, Call, Caller, OPEN_WINDOWS_MAX, Refusal, Verdict};
-use crate::mastodon::QUERIES;
 
 /// Calls that sliding windows keep one by one, of all callers together.
 const LOGGED_MAX: usize = 4_000_000;
@@ -33,6 +32,8 @@ pub(crate) struct Held(Vec<CounterKey>);
 #[derive(Debug)]
 pub(crate) struct DeclaredLimiter {
     rules: Arc<[Rule]>,
+    /// All queries there are.
+    queries: &'static [&'static str],
     counters_max: usize,
     logged_max: usize,
     counters: HashMap<CounterKey, Counter>,
@@ -54,6 +55,7 @@ impl DeclaredLimiter {
     ) -> Self {
         Self {
             rules: Arc::clone(limits.rules()),
+            queries: limits.queries(),
             counters_max,
             logged_max,
             counters: HashMap::new(),
@@ -130,7 +132,7 @@ impl DeclaredLimiter {
                 continue;
             };
             let queries: &[&'static str] = if rule.queries.is_empty() {
-                &QUERIES
+                self.queries
             } else {
                 &rule.queries
             };

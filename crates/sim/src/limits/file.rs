@@ -9,7 +9,6 @@ use thiserror::Error;
 
 use super::period::Period;
 use super::rule::{HeaderRule, Kind, RefusalRule, ResetForm, RetryAfter, Rule, Scope};
-use crate::mastodon::QUERIES;
 use crate::world::time::SECOND_US;
 
 const BUCKETS_MAX: usize = 100;
@@ -114,7 +113,10 @@ enum RetryAfterText {
     Seconds(u32),
 }
 
-pub(super) fn read(text: &str) -> Result<Vec<Rule>, LimitsError> {
+pub(super) fn read(
+    text: &str,
+    all_queries: &'static [&'static str],
+) -> Result<Vec<Rule>, LimitsError> {
     let mut table: toml::Table = toml::from_str(text)
         .map_err(|error| LimitsError::Syntax(error.to_string().trim_end().to_owned()))?;
     let buckets = table.remove("bucket");
@@ -142,7 +144,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Rule>, LimitsError> {
         let bucket: BucketText = bucket
             .try_into()
             .map_err(|error: toml::de::Error| refused(one_line(&error)))?;
-        let rule = bucket.rule().map_err(refused)?;
+        let rule = bucket.rule(all_queries).map_err(refused)?;
         if !names.insert(rule.name.clone()) {
             return Err(refused(
                 "another bucket has this name; choose a different one".to_owned(),
@@ -175,12 +177,12 @@ fn label(bucket: &toml::Value, place: usize) -> String {
 }
 
 impl BucketText {
-    fn rule(self) -> Result<Rule, String> {
+    fn rule(self, all_queries: &'static [&'static str]) -> Result<Rule, String> {
         self.check_name()?;
         self.check_limit()?;
         self.check_who()?;
-        let queries = self.known_queries()?;
-        let cost = self.known_costs(&queries)?;
+        let queries = self.known_queries(all_queries)?;
+        let cost = self.known_costs(&queries, all_queries)?;
         Ok(Rule {
             kind: self.rule_kind()?,
             headers: self.header_rule()?,
@@ -247,17 +249,24 @@ impl BucketText {
         Ok(())
     }
 
-    fn known_queries(&self) -> Result<Vec<&'static str>, String> {
+    fn known_queries(&self, all: &'static [&'static str]) -> Result<Vec<&'static str>, String> {
         let Some(queries) = &self.queries else {
             return Ok(Vec::new());
         };
         if queries.is_empty() {
             return Err("`queries` is empty; name some, or leave it out for all".to_owned());
         }
-        queries.iter().map(|query| known_query(query)).collect()
+        queries
+            .iter()
+            .map(|query| known_query(query, all))
+            .collect()
     }
 
-    fn known_costs(&self, queries: &[&'static str]) -> Result<BTreeMap<&'static str, u64>, String> {
+    fn known_costs(
+        &self,
+        queries: &[&'static str],
+        all: &'static [&'static str],
+    ) -> Result<BTreeMap<&'static str, u64>, String> {
         let has_cost = !self.cost.is_empty() || self.item_cost.is_some();
         if has_cost && self.kind == KindText::Concurrency {
             return Err(
@@ -273,7 +282,7 @@ impl BucketText {
         }
         let mut costs = BTreeMap::new();
         for (query, cost) in &self.cost {
-            let query = known_query(query)?;
+            let query = known_query(query, all)?;
             if !queries.is_empty() && !queries.contains(&query) {
                 return Err(format!(
                     "`cost` names {query:?}, which is not among its `queries`; add it there or \
@@ -425,12 +434,12 @@ impl RefusalText {
     }
 }
 
-fn known_query(name: &str) -> Result<&'static str, String> {
-    let known = QUERIES.into_iter().find(|query| *query == name);
+fn known_query(name: &str, all: &'static [&'static str]) -> Result<&'static str, String> {
+    let known = all.iter().copied().find(|query| *query == name);
     known.ok_or_else(|| {
         format!(
             "there is no query {name:?}; write one of {}",
-            QUERIES.join(", ")
+            all.join(", ")
         )
     })
 }
@@ -450,6 +459,11 @@ fn header_name(key: &str, name: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mastodon::QUERIES;
+
+    fn read(text: &str) -> Result<Vec<Rule>, LimitsError> {
+        super::read(text, &QUERIES)
+    }
 
     const SOUND: &str = "name = \"a\"\nscope = \"token\"\nkind = \"aligned\"\nlimit = 5\n\
                          window_seconds = 60\n";

@@ -5,21 +5,35 @@ use std::sync::Arc;
 
 use super::period::Period;
 use super::{Call, Caller};
+use crate::dialect::Dialect;
 use crate::limits::file::{self, LimitsError};
 
-/// Limits that a file declares, in place of Mastodon's.
+/// Limits that a file declares, in place of the network's own.
 #[derive(Debug, Clone)]
 pub struct DeclaredLimits {
     rules: Arc<[Rule]>,
+    queries: &'static [&'static str],
 }
 
 impl DeclaredLimits {
     /// Reads TOML with one `[[bucket]]` for every limit; docs/sim.md lists its keys.
     pub fn parse(text: &str) -> Result<Self, LimitsError> {
-        let rules = file::read(text)?;
+        Self::parse_for(text, Dialect::Mastodon)
+    }
+
+    /// The same for a dialect, which says which queries can be named.
+    pub fn parse_for(text: &str, dialect: Dialect) -> Result<Self, LimitsError> {
+        let queries = dialect.queries();
+        let rules = file::read(text, queries)?;
         Ok(Self {
             rules: rules.into(),
+            queries,
         })
+    }
+
+    /// All queries there are.
+    pub(super) const fn queries(&self) -> &'static [&'static str] {
+        self.queries
     }
 
     pub(super) fn rules(&self) -> &Arc<[Rule]> {

@@ -3,12 +3,16 @@
 use serde::Serialize;
 use serde_json::json;
 
-use super::answer::{Answer, Problem};
+use super::answer::Problem;
 use super::entities::Status;
 use super::instance::rules;
-use super::paging::{Bounds, OVERLAP, Page, Spoil};
+use super::paging::{Bounds, Page, is_paging};
 use super::render::Renderer;
-use super::route::{Params, Route};
+use super::route::Route;
+use crate::answer::Answer;
+use crate::faults::{List, Walk, Walked};
+use crate::params::Params;
+use crate::spoil::{OVERLAP, Spoil};
 use crate::world::{Follow, Link, Post, Standing, ThreadLimits};
 
 const ACCOUNTS_PER_BATCH_MAX: usize = 40;
@@ -35,19 +39,6 @@ pub(crate) struct Asking<'a> {
     pub(crate) url: &'a str,
     /// How the page is to be spoilt.
     pub(crate) spoil: Option<Spoil>,
-}
-
-/// What a walk of a user's list shows with a page, and what it showed just before.
-#[derive(Debug)]
-pub(crate) enum Walked {
-    Follows {
-        page: Vec<Follow>,
-        before: Vec<Follow>,
-    },
-    Posts {
-        page: Vec<Post>,
-        before: Vec<Post>,
-    },
 }
 
 #[derive(Debug, Serialize)]
@@ -158,6 +149,21 @@ impl Renderer<'_> {
         };
         follows.retain(|edge| self.is_involved(edge.source, edge.target));
         follows
+    }
+
+    /// Whose list is walked with a call, if one is.
+    pub(crate) fn walk(&self, asking: Asking<'_>) -> Option<Walk> {
+        let list = match asking.route {
+            Route::Following { .. } => List::Following,
+            Route::Followers { .. } => List::Followers,
+            Route::Timeline { .. } => List::Timeline,
+            _ => return None,
+        };
+        Some(Walk {
+            user: self.user_with_id(&asking.route.subject())?,
+            list,
+            is_later_page: is_paging(asking.params),
+        })
     }
 
     /// What this page of a user's list and the one before show, as far as faults need to know.
@@ -321,7 +327,7 @@ impl Renderer<'_> {
 }
 
 /// From each of two pages to the other.
-fn other_side(url: &str) -> String {
+pub(crate) fn other_side(url: &str) -> String {
     match url.strip_suffix("/loop/1") {
         Some(base) => format!("{base}/loop/2"),
         None => url

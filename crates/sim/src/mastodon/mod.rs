@@ -14,9 +14,9 @@ mod search;
 mod site;
 mod tags;
 
-pub(crate) use answer::{Answer, JSON, Problem};
+pub(crate) use answer::Problem;
 pub(crate) use instance::VERSION;
-pub(crate) use lists::{Asking, Walked};
-pub(crate) use paging::{Spoil, is_paging};
+pub(crate) use lists::{Asking, other_side};
+pub(crate) use paging::{cursor, is_paging};
 pub(crate) use render::{AccountCache, Renderer};
-pub(crate) use route::{Params, QUERIES, Route};
+pub(crate) use route::{QUERIES, Route};

@@ -2,38 +2,24 @@
 
 use url::form_urlencoded;
 
-use super::route::Params;
+use crate::params::Params;
+use crate::spoil::{OVERLAP, Spoil};
 use crate::world::World;
 use crate::world::ids::as_number;
 
 /// The parameters that choose a page; any of them makes a call count as paging.
 pub(crate) const CURSOR_NAMES: [&str; 4] = ["page", "max_id", "since_id", "min_id"];
 
+/// The parameters that chose a page, as the ledger has them. An offset chooses a page, too, but does
+/// not count as paging.
+pub(crate) fn cursor(params: &Params) -> String {
+    params.only(&["page", "max_id", "since_id", "min_id", "offset"])
+}
+
 pub(crate) fn is_paging(params: &Params) -> bool {
     CURSOR_NAMES
         .iter()
         .any(|name| params.get(name).is_some_and(|value| !value.is_empty()))
-}
-
-/// Two pages that overlap do so by this many items.
-pub(crate) const OVERLAP: usize = 3;
-
-/// How a page can be spoilt. Whoever follows the links still sees everything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spoil {
-    Duplicates,
-    Shifted,
-    Shuffled,
-    RepeatedNext,
-}
-
-impl Spoil {
-    pub(crate) const ALL: [Self; 4] = [
-        Self::Duplicates,
-        Self::Shifted,
-        Self::Shuffled,
-        Self::RepeatedNext,
-    ];
 }
 
 /// Which part of a list, newest first, is asked for. Bounds are exclusive.
@@ -148,7 +134,7 @@ impl LinkBase<'_> {
 
     fn url_with(&self, name: &str, id: u64) -> String {
         let query = form_urlencoded::Serializer::new(String::new())
-            .extend_pairs(self.params.without_cursor())
+            .extend_pairs(self.params.without(&CURSOR_NAMES))
             .append_pair(name, &self.world.local_item_id(self.home, id))
             .finish();
         format!("{}?{query}", self.url)

@@ -2,7 +2,7 @@
 
 use url::form_urlencoded;
 
-use super::paging::CURSOR_NAMES;
+use crate::params::Params;
 
 /// The names of all queries that limits can be for.
 pub(crate) const QUERIES: [&str; 21] = [
@@ -28,77 +28,6 @@ pub(crate) const QUERIES: [&str; 21] = [
     "webfinger",
     "unknown",
 ];
-
-/// The parameters of a request, in the order in which they were sent.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Params {
-    pairs: Vec<(String, String)>,
-}
-
-impl Params {
-    pub(crate) fn read(query: &str) -> Self {
-        let pairs = form_urlencoded::parse(query.as_bytes())
-            .into_owned()
-            .collect();
-        Self { pairs }
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        // As on the real server the last of several wins.
-        self.pairs
-            .iter()
-            .rev()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
-    }
-
-    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.pairs
-            .iter()
-            .filter(move |(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
-    }
-
-    pub(crate) fn is_true(&self, name: &str) -> bool {
-        // As the real server reads it: whatever does not say no says yes.
-        self.get(name).is_some_and(|value| {
-            !matches!(
-                value,
-                "" | "0" | "f" | "F" | "false" | "FALSE" | "off" | "OFF"
-            )
-        })
-    }
-
-    pub(crate) fn number(&self, name: &str) -> Option<u64> {
-        self.get(name).and_then(|value| value.parse().ok())
-    }
-
-    /// The parameters that choose a page, in a fixed order.
-    pub(crate) fn cursor(&self) -> String {
-        let mut written = form_urlencoded::Serializer::new(String::new());
-        // An offset chooses a page but does not count as paging.
-        for name in CURSOR_NAMES.into_iter().chain(["offset"]) {
-            if let Some(value) = self.get(name) {
-                written.append_pair(name, value);
-            }
-        }
-        written.finish()
-    }
-
-    pub(crate) fn all_pairs(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.pairs
-            .iter()
-            .map(|(key, value)| (key.as_str(), value.as_str()))
-    }
-
-    /// All parameters but those that choose a page, for the links to other pages.
-    pub(crate) fn without_cursor(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.pairs
-            .iter()
-            .filter(|(key, _)| !CURSOR_NAMES.contains(&key.as_str()))
-            .map(|(key, value)| (key.as_str(), value.as_str()))
-    }
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
@@ -382,15 +311,5 @@ mod tests {
             let route = Route::read(path, &Params::default());
             assert_eq!(route.subject(), tag);
         }
-    }
-
-    #[test]
-    fn the_cursor_is_written_in_a_fixed_order() {
-        let params = Params::read("since_id=3&limit=5&max_id=9");
-        assert_eq!(params.cursor(), "max_id=9&since_id=3");
-        assert_eq!(
-            params.without_cursor().collect::<Vec<_>>(),
-            [("limit", "5")]
-        );
     }
 }

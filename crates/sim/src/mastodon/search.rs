@@ -6,10 +6,11 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::answer::{Answer, Problem};
+use super::answer::Problem;
 use super::entities::Status;
 use super::render::Renderer;
-use super::route::Params;
+use crate::answer::Answer;
+use crate::params::Params;
 use crate::world::time::{DAY_S, day_of};
 use crate::world::{Post, TAGS, tag_path, tag_place};
 

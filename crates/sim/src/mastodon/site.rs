@@ -1,11 +1,13 @@
 //! Where the viewer stands: on the one server that everybody is on, or on one instance of many.
 
-use super::answer::{Answer, Problem};
+use super::answer::Problem;
 use super::lists::{ACCOUNTS_PER_PAGE, Asking};
 use super::paging::{Bounds, LinkBase};
 use super::render::Renderer;
-use super::route::{Params, Route};
+use super::route::Route;
+use crate::answer::Answer;
 use crate::fediverse::{Instance, Reception, Software};
+use crate::params::Params;
 use crate::world::{Draft, Link, Moment, Post};
 
 impl<'a> Renderer<'a> {

@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use super::answer::{Answer, Problem};
+use super::answer::Problem;
 use super::lists::{Asking, STATUSES_PER_PAGE, cut_posts, posts_before};
 use super::paging::Page;
 use super::render::Renderer;
-use super::route::Params;
+use crate::answer::Answer;
+use crate::params::Params;
 use crate::world::time::iso_day;
 use crate::world::{Post, TAGS, tag_path, tag_place};
 
