@@ -207,15 +207,16 @@ pub(crate) fn plain_text(html: &str) -> String {
     let mut rest = html;
     while let Some(begin) = rest.find('<') {
         text.push_str(&rest[..begin]);
-        let Some(length) = rest[begin..].find('>') else {
+        rest = &rest[begin..];
+        let Some(length) = rest.find('>') else {
             break;
         };
-        match &rest[begin..=begin + length] {
+        match &rest[..=length] {
             "<br />" => text.push('\n'),
             "</p>" => text.push('\n'),
             _ => {}
         }
-        rest = &rest[begin + length + 1..];
+        rest = &rest[length + 1..];
     }
     text.push_str(rest);
     let text = text.replace("&lt;", "<").replace("&gt;", ">");
@@ -382,7 +383,7 @@ mod tests {
     fn text_has_no_marks() {
         let html = "<p>a &amp; <a href=\"x\">#b</a><br />c</p><p>d</p>";
         assert_eq!(plain_text(html), "a & #b\nc\nd");
-        assert_eq!(plain_text("a < b"), "a");
+        assert_eq!(plain_text("a < b"), "a < b");
     }
 
     #[test]
