@@ -484,6 +484,7 @@ pub(crate) enum SimFaults {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum SimDialect {
     Mastodon,
+    Bluesky,
     X,
 }
 

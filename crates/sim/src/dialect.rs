@@ -18,6 +18,7 @@ use axum::response::Response;
 
 use crate::Limits;
 use crate::answer::Answer;
+use crate::bluesky::Bluesky;
 use crate::faults::{Disturbance, Walk, Walked};
 use crate::http::{self, Sending, Shared};
 use crate::limits::{Caller, DeclaredLimits};
@@ -35,6 +36,7 @@ use crate::x::X;
 pub enum Dialect {
     #[default]
     Mastodon,
+    Bluesky,
     X,
 }
 
@@ -43,6 +45,7 @@ impl Dialect {
     pub(crate) const fn speech(self) -> Option<&'static dyn Speech> {
         match self {
             Self::Mastodon => None,
+            Self::Bluesky => Some(&Bluesky),
             Self::X => Some(&X),
         }
     }
@@ -388,7 +391,7 @@ mod tests {
 
     #[test]
     fn the_limits_of_every_dialect_can_be_read() {
-        for dialect in [Dialect::X] {
+        for dialect in [Dialect::Bluesky, Dialect::X] {
             let speech = dialect.speech().unwrap();
             DeclaredLimits::parse_for(speech.limits(), dialect).unwrap();
         }

@@ -70,6 +70,7 @@ pub(crate) async fn run(arguments: &SimArguments) -> Result<ExitCode, Failure> {
 const fn dialect(named: SimDialect) -> Dialect {
     match named {
         SimDialect::Mastodon => Dialect::Mastodon,
+        SimDialect::Bluesky => Dialect::Bluesky,
         SimDialect::X => Dialect::X,
     }
 }
