@@ -523,6 +523,7 @@ mod tests {
             redirected: None,
             instead: None,
             tries: 0,
+            slips: 0,
             returns: 0,
             not_before: RealTime(i64::MIN),
             scheduled: THEN,

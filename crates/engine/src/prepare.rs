@@ -205,6 +205,7 @@ impl Scheduler {
             redirected: None,
             instead: None,
             tries: begun.tries,
+            slips: 0,
             returns,
             not_before,
             scheduled: self.shop.clock.real(),

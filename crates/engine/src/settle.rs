@@ -82,9 +82,13 @@ impl Shop {
             return Ok((commit, Ending::Retry(heard.wait_until)));
         }
         // A page that names itself as the next may be a slip: it is read again before the walk is
-        // given up for a circle.
-        if work.tries + 1 < TRIES_MAX && names_itself(work, &heard.reading) {
-            return Ok((commit, Ending::Retry(None)));
+        // given up for a circle, also where other faults have used up the tries before.
+        if names_itself(work, &heard.reading) {
+            let is_first = work.slips == 0 && !work.is_last_chance();
+            work.slips += 1;
+            if is_first || work.tries + 1 < TRIES_MAX {
+                return Ok((commit, Ending::Retry(None)));
+            }
         }
         // The same page is asked for with fewer items, if there is a way to.
         if outcome == OutcomeCode::TooMuchData && self.ask_for_less(work) {

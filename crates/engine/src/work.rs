@@ -36,6 +36,8 @@ pub(crate) struct Work {
     /// The call as it is made by the first of several ways, while it is made by another.
     pub instead: Option<Box<Call>>,
     pub tries: u32,
+    /// How often the page has named itself as the next one.
+    pub slips: u32,
     /// How often these tasks came back to the frontier before.
     pub returns: u32,
     pub not_before: RealTime,

@@ -171,7 +171,8 @@ pub(crate) fn slice<T: Clone>(
     let spoilt = spoil
         .filter(|_| !items.is_empty())
         .map(|spoil| match spoil {
-            Spoil::RepeatedNext if next.is_some() => {
+            // Most networks have no name for the place before the first item.
+            Spoil::RepeatedNext if next.is_some() && start > 0 => {
                 next = Some(start);
                 spoil
             }
