@@ -5,6 +5,7 @@
 
 use super::database::SqliteDatabase;
 use super::error::refused;
+use super::head;
 use super::open;
 use crate::database::{Database, Reader as _};
 use crate::index::{Asks, IndexKeeper, IndexReader, Look, Sources, Words, WordsDialect};
@@ -12,7 +13,6 @@ use crate::rules::browse::indexing::STATE_TABLES;
 use crate::words::fts5;
 use crate::{OpenMode, StoreError, StoreErrorKind};
 use rusqlite::{Connection, OpenFlags};
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -137,20 +137,11 @@ enum Whose {
 
 /// Whose file lies there. One that was cut off before its mark could be written is nobody's.
 fn whose(path: &Path) -> Whose {
-    let Ok(file) = std::fs::File::open(path) else {
-        return if path.exists() {
-            Whose::Others
-        } else {
-            Whose::Nobodys
-        };
+    let head = match head::read(path, APPLICATION_ID_PLACE + 4) {
+        Ok(head) if head.is_file => head.bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Whose::Nobodys,
+        _ => return Whose::Others,
     };
-    let mut head = Vec::new();
-    let read = file
-        .take(APPLICATION_ID_PLACE as u64 + 4)
-        .read_to_end(&mut head);
-    if read.is_err() {
-        return Whose::Others;
-    }
     match head.get(APPLICATION_ID_PLACE..) {
         _ if head.is_empty() => Whose::Nobodys,
         Some(mark) if *mark == APPLICATION_ID.to_be_bytes() => Whose::Ours,
