@@ -217,8 +217,8 @@ impl Browser {
     pub async fn indexed(&self) -> Result<Indexed, StoreError> {
         let asked = |sources: &Sources<'_>| {
             let mut indexed = Indexed::default();
-            sources.index.look(&mut |index, _| {
-                indexed = indexing::indexed(sources.crawl, index)?;
+            sources.index.look(&mut |index, dialect| {
+                indexed = indexing::indexed(sources.crawl, index, dialect)?;
                 Ok(())
             })?;
             Ok(indexed)

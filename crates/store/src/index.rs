@@ -7,7 +7,7 @@
 
 use crate::StoreError;
 use crate::database::{Database, Reader};
-use crate::words::{Query, Tokens};
+use crate::words::{Query, Tokens, Word};
 
 /// Two lists of words: those of users, and those of posts and comments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,17 +19,29 @@ pub(crate) enum Words {
 /// How a back end says what other databases say otherwise: everything about words.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WordsDialect {
+    /// Changes when what is filed, or how, does: an index of another version is made anew.
+    pub version: &'static str,
     /// Makes the tables, one statement each.
     pub create: &'static [&'static str],
     /// Key and words of an object, in place of those that are there.
     pub put: fn(Words) -> &'static str,
     pub remove: fn(Words) -> &'static str,
-    /// Keys of objects that have what is asked for, below another, in falling order.
+    /// Keys of objects that have what is asked for (see `asks`), below another, in falling order; so many at
+    /// the most.
     pub find: fn(Words) -> &'static str,
+    pub asks: Asks,
     /// Words as the database takes them.
     pub words: fn(&Tokens) -> String,
-    /// A question as the database takes it.
-    pub query: fn(&Query) -> String,
+}
+
+/// What a database is asked for at once, as it takes it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Asks {
+    /// One word: it gives some of them quickly, however many there are, and would look for several
+    /// together, or for words next to one another, to the very end.
+    Word(fn(&Word) -> String),
+    /// All of a question: it has ways of its own to find it.
+    Question(fn(&Query) -> String),
 }
 
 /// Somebody who looks into the index.

@@ -4,6 +4,12 @@
 //! Japanese, Thai, …) are cut into characters, and emoji are words, so that whatever was written can be
 //! found as a row of words next to one another.
 
+mod plan;
+
+#[cfg(test)]
+pub(crate) use plan::BEGINNINGS;
+pub(crate) use plan::{Plan, Word};
+
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::decompose_canonical;
 
@@ -258,25 +264,15 @@ fn next_item(text: &str) -> (&str, &str) {
 
 /// As SQLite's FTS5 takes them. Words hold letters only, so nothing in them has a meaning there.
 pub(crate) mod fts5 {
-    use super::{Phrase, Query, Tokens};
-    use std::fmt::Write as _;
+    use super::{Tokens, Word};
 
     pub(crate) fn words(tokens: &Tokens) -> String {
         tokens.0.join(" ")
     }
 
-    pub(crate) fn query(query: &Query) -> String {
-        let all: Vec<String> = query.all.iter().map(phrase).collect();
-        let mut text = all.join(" AND ");
-        for excluded in &query.none {
-            let _ = write!(text, " NOT {}", phrase(excluded));
-        }
-        text
-    }
-
-    fn phrase(phrase: &Phrase) -> String {
-        let star = if phrase.is_beginning { " *" } else { "" };
-        format!("\"{}\"{star}", phrase.words.join(" "))
+    pub(crate) fn word(word: &Word) -> String {
+        let star = if word.is_beginning { " *" } else { "" };
+        format!("\"{}\"{star}", word.letters)
     }
 }
 

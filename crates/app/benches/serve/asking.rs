@@ -31,17 +31,51 @@ const PAGES: &[(&str, Address)] = &[
     ("query log", |_| "/log".to_owned()),
     ("settings", |_| "/settings".to_owned()),
     ("search, nothing", |_| "/search".to_owned()),
+    ("search, everywhere", |_| "/search?words=the".to_owned()),
     ("search, frequent", |random| {
-        format!("/search?q=topic{}", random % 1_000)
+        format!("/search?words=topic{}", random % 1_000)
     }),
     ("search, rare", |random| {
-        format!("/search?q=rare{}", 1 + random % POSTS)
+        format!("/search?words=rare{}", random % POSTS)
     }),
     ("search, both", |random| {
-        format!("/search?q=common1+word{}", random % 20_000)
+        format!("/search?words=the+place{}", random % 200_000)
+    }),
+    ("search, never both", |random| {
+        let (one, other) = (random % 10, (random + 1) % 10);
+        format!("/search?words=common{one}+common{other}")
+    }),
+    ("search, without", |random| {
+        format!("/search?words=about+-common{}", random % 10)
+    }),
+    ("search, without all", |_| {
+        "/search?words=about+-the".to_owned()
     }),
     ("search, phrase", |random| {
-        format!("/search?q=%22with+rare{}%22", 1 + random % POSTS)
+        let (one, other) = (random % 10, (random >> 8) % 1_000);
+        format!("/search?words=%22the+common{one}+topic{other}%22")
+    }),
+    ("search, rare phrase", |random| {
+        format!("/search?words=%22with+rare{}%22", random % POSTS)
+    }),
+    ("search, no phrase", |random| {
+        format!("/search?words=%22about+topic{}%22", random % 1_000)
+    }),
+    ("search, beginning", |random| {
+        format!("/search?words=topic{}*", random % 100)
+    }),
+    ("search, beginnings", |random| {
+        format!("/search?words=wor*+place{}*", random % 2_000)
+    }),
+    ("search, name", |random| {
+        format!("/search?words=%40name{}", 1 + random % USERS)
+    }),
+    ("search, page on", |random| {
+        let after = USERS + 1 + random % POSTS;
+        format!("/search?words=topic{}&after=words.{after}", random % 1_000)
+    }),
+    ("API, search", |random| {
+        format!("/api/search?words=the+place{}", random % 200_000)
     }),
     ("API, users", |_| "/api/users?limit=50".to_owned()),
     ("API, posts", |_| "/api/statuses?limit=50".to_owned()),
@@ -64,7 +98,7 @@ pub(crate) fn run(file: &Path) {
         "\nB. {}, each page {ASKED} times over HTTP\n",
         file.display()
     );
-    println!("page                  p50 ms    p99 ms    most ms");
+    println!("page                    p50 ms    p99 ms    most ms");
     for (name, path) in PAGES {
         let mut times: Vec<f64> = (0..ASKED)
             .map(|number| {
@@ -79,7 +113,7 @@ pub(crate) fn run(file: &Path) {
         times.sort_unstable_by(f64::total_cmp);
         let at = |permille: usize| times[(times.len() * permille / 1_000).min(times.len() - 1)];
         println!(
-            "{name:<18} {:>9.1} {:>9.1} {:>10.1}",
+            "{name:<20} {:>9.1} {:>9.1} {:>10.1}",
             at(500),
             at(990),
             times[times.len() - 1]

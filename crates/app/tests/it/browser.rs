@@ -389,6 +389,11 @@ fn every_page_can_be_used_by_everybody() {
             .filter(|_| has_posts)
             .map(str::to_owned)
     });
+    browser.until("posts about terns", |browser| {
+        browser.go(&served.page("/search?words=terns"));
+        let found = "return document.querySelectorAll('#hits-title + .list li').length";
+        browser.script(found).as_u64().filter(|found| *found >= 3)
+    });
     browser.go(&served.page(&user));
     let post = "return document.querySelector('main .list a.small')?.getAttribute('href')";
     let post = browser.script(post).as_str().map(str::to_owned);

@@ -152,6 +152,8 @@ pub(crate) struct SearchParameters {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Found {
     rows: Vec<FoundRow>,
+    /// What to ask the next page with (`after`). Where much has some of the words and little has all, a page may
+    /// have few rows, or none, and a next one all the same, which looks further back.
     next: Option<String>,
     /// Whether everything has been gone through that was there when the server began.
     is_indexed: bool,

@@ -96,10 +96,8 @@ async fn found(frame: &Frame, shared: &Shared, asked: &Asked) -> Result<Sheet, P
         @if !named.is_empty() { (called_so(&named)) }
         section.part aria-labelledby="hits-title" {
             h2 #hits-title { "What holds these words" }
-            @if hits.rows.is_empty() {
-                (empty("Nothing was found.", if indexed.is_filled { "Try fewer words, or a beginning with a star." } else { "Not everything is in the index yet; try again in a while." }))
-            }
             (hit_list(&hits))
+            (what_is_missing(&hits, &indexed))
             (lists::more(&format!("{first}&after="), hits.next.as_deref(), asked.after.is_none(), &first))
         }
         (online_form(frame, &asked.words))
@@ -146,6 +144,20 @@ fn hit_list(hits: &Page<Hit>) -> Markup {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Why there is no full page.
+fn what_is_missing(hits: &Page<Hit>, indexed: &Indexed) -> Markup {
+    let is_looked_through = hits.next.is_none();
+    html! {
+        @match (is_looked_through, hits.rows.len()) {
+            (false, 0) => { (empty("Nothing was found so far.", "Much has some of these words and little has all. The next page looks further back.")) },
+            (false, 1..ROWS) => { p.note { "Much has some of these words and little has all. The next page looks further back." } },
+            (true, 0) if indexed.is_filled => { (empty("Nothing was found.", "Try fewer words, or a beginning with a star.")) },
+            (true, 0) => { (empty("Nothing was found.", "Not everything is in the index yet; try again in a while.")) },
+            _ => {},
         }
     }
 }

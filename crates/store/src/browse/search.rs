@@ -17,7 +17,8 @@ pub enum SearchIn {
 
 /// Words that all have to be there, in any order: `"several words"` next to one another, `-word` not at
 /// all, `word*` as a beginning. Nothing else has a meaning, and nothing is a mistake. What was met
-/// last comes first.
+/// last comes first. Where much has some of the words and little has all, a page may have few rows, or
+/// none, and a next one that looks further back.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchQuestion {
     pub words: String,

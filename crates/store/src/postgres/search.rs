@@ -4,7 +4,7 @@ use super::database::PostgresDatabase;
 use super::session::{PATIENCE, Session};
 use super::{check_encoding, migrate, parse, schema, shown};
 use crate::database::{Database, Sql};
-use crate::index::{IndexKeeper, IndexReader, Look, Sources, Words, WordsDialect};
+use crate::index::{Asks, IndexKeeper, IndexReader, Look, Sources, Words, WordsDialect};
 use crate::rules::browse::indexing::STATE_TABLES;
 use crate::words::tsearch;
 use crate::{OpenMode, StoreError, StoreErrorKind};
@@ -18,6 +18,7 @@ const MANNERS: &str = "SET enable_seqscan = off; SET plan_cache_mode = force_cus
 const BROWSER_PATIENCE: Duration = Duration::from_secs(5);
 
 const DIALECT: WordsDialect = WordsDialect {
+    version: "1",
     create: &[
         "CREATE TABLE IF NOT EXISTS search_users(key BIGINT PRIMARY KEY, words tsvector NOT NULL)",
         "CREATE TABLE IF NOT EXISTS search_posts(key BIGINT PRIMARY KEY, words tsvector NOT NULL)",
@@ -48,8 +49,8 @@ const DIALECT: WordsDialect = WordsDialect {
              ORDER BY key DESC LIMIT ?3"
         }
     },
+    asks: Asks::Question(tsearch::query),
     words: tsearch::words,
-    query: tsearch::query,
 };
 
 fn open(

@@ -6,6 +6,7 @@ pub mod control;
 mod database;
 mod error;
 mod filter;
+mod head;
 pub(crate) mod ledger;
 mod migrate;
 mod open;

@@ -1,6 +1,7 @@
 //! Opening a file: whose it is, who holds it, and how it is set up.
 
 use super::error::refused;
+use super::head;
 use super::migrate::{self, MIGRATIONS};
 use super::schema::APPLICATION_ID;
 use crate::OpenMode;
@@ -9,7 +10,6 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -48,8 +48,8 @@ pub(super) fn check_file(path: &Path, mode: OpenMode) -> Result<(), StoreError> 
 
 /// Checks that there is a database, or nothing yet; says whether there is one.
 pub(super) fn check_form(path: &Path, mode: OpenMode) -> Result<bool, StoreError> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
+    let head = match head::read(path, SQLITE_MAGIC.len()) {
+        Ok(head) => head,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return match mode {
                 OpenMode::Crawl => check_folder(path).map(|()| false),
@@ -62,25 +62,14 @@ pub(super) fn check_form(path: &Path, mode: OpenMode) -> Result<bool, StoreError
         Err(error) => {
             return Err(StoreError::new(
                 StoreErrorKind::Denied,
-                format!("the file cannot be opened: {error}"),
+                format!("the file cannot be read: {error}"),
             ));
         }
     };
-    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-    if !is_file {
+    if !head.is_file {
         return Err(not_ours("it is not a regular file"));
     }
-    let mut head = Vec::with_capacity(SQLITE_MAGIC.len());
-    let read = file
-        .by_ref()
-        .take(SQLITE_MAGIC.len() as u64)
-        .read_to_end(&mut head);
-    if let Err(error) = read {
-        return Err(StoreError::new(
-            StoreErrorKind::Denied,
-            format!("the file cannot be read: {error}"),
-        ));
-    }
+    let head = head.bytes;
     match (head.is_empty(), mode) {
         (true, OpenMode::Crawl) => Ok(false),
         (true, OpenMode::Read) => Err(not_ours("it is empty")),

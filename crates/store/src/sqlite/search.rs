@@ -5,14 +5,14 @@
 
 use super::database::SqliteDatabase;
 use super::error::refused;
+use super::head;
 use super::open;
 use crate::database::{Database, Reader as _};
-use crate::index::{IndexKeeper, IndexReader, Look, Sources, Words, WordsDialect};
+use crate::index::{Asks, IndexKeeper, IndexReader, Look, Sources, Words, WordsDialect};
 use crate::rules::browse::indexing::STATE_TABLES;
 use crate::words::fts5;
 use crate::{OpenMode, StoreError, StoreErrorKind};
 use rusqlite::{Connection, OpenFlags};
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,12 +25,15 @@ const BUSY_WAIT: Duration = Duration::from_secs(2);
 /// Files of others that may have been set aside.
 const ASIDE_MAX: u32 = 100;
 
+/// Where words stand in a text is not filed: words next to one another are looked for in the text itself,
+/// which may be stopped, and FTS5 not.
 const DIALECT: WordsDialect = WordsDialect {
+    version: "2",
     create: &[
         "CREATE VIRTUAL TABLE IF NOT EXISTS search_users USING fts5(
-           words, content='', contentless_delete=1, tokenize='ascii', prefix='3')",
+           words, content='', contentless_delete=1, tokenize='ascii', detail='none', prefix='3 4 5 6 8')",
         "CREATE VIRTUAL TABLE IF NOT EXISTS search_posts USING fts5(
-           words, content='', contentless_delete=1, tokenize='ascii', prefix='3')",
+           words, content='', contentless_delete=1, tokenize='ascii', detail='none', prefix='3 4 5 6 8')",
     ],
     put: |list| match list {
         Words::Users => "INSERT OR REPLACE INTO search_users(rowid, words) VALUES (?1, ?2)",
@@ -50,8 +53,8 @@ const DIALECT: WordsDialect = WordsDialect {
              ORDER BY rowid DESC LIMIT ?3"
         }
     },
+    asks: Asks::Word(fts5::word),
     words: fts5::words,
-    query: fts5::query,
 };
 
 /// The index of the file at `path`.
@@ -134,20 +137,11 @@ enum Whose {
 
 /// Whose file lies there. One that was cut off before its mark could be written is nobody's.
 fn whose(path: &Path) -> Whose {
-    let Ok(file) = std::fs::File::open(path) else {
-        return if path.exists() {
-            Whose::Others
-        } else {
-            Whose::Nobodys
-        };
+    let head = match head::read(path, APPLICATION_ID_PLACE + 4) {
+        Ok(head) if head.is_file => head.bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Whose::Nobodys,
+        _ => return Whose::Others,
     };
-    let mut head = Vec::new();
-    let read = file
-        .take(APPLICATION_ID_PLACE as u64 + 4)
-        .read_to_end(&mut head);
-    if read.is_err() {
-        return Whose::Others;
-    }
     match head.get(APPLICATION_ID_PLACE..) {
         _ if head.is_empty() => Whose::Nobodys,
         Some(mark) if *mark == APPLICATION_ID.to_be_bytes() => Whose::Ours,
@@ -301,11 +295,156 @@ impl IndexKeeper for Keeper<'_> {
         for sql in [
             "DELETE FROM search_state",
             "DELETE FROM search_people",
-            "INSERT INTO search_users(search_users) VALUES ('delete-all')",
-            "INSERT INTO search_posts(search_posts) VALUES ('delete-all')",
-        ] {
-            self.index.execute(sql.into(), &[])?;
+            // They may be of another version.
+            "DROP TABLE IF EXISTS search_users",
+            "DROP TABLE IF EXISTS search_posts",
+        ]
+        .iter()
+        .chain(DIALECT.create)
+        {
+            self.index.execute((*sql).into(), &[])?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::cells;
+    use crate::rules::browse::walk::{Place, Walked, walk};
+    use crate::words::{BEGINNINGS, Query, Tokens};
+    use proptest::prelude::*;
+
+    /// A crawl that has posts only, and its index, in memory.
+    struct Posts {
+        connection: Connection,
+        texts: Vec<String>,
+    }
+
+    impl Posts {
+        fn new(texts: Vec<String>) -> Self {
+            let connection = Connection::open_in_memory().unwrap();
+            for sql in DIALECT.create.iter().chain(&[
+                "CREATE TABLE statuses(key INTEGER PRIMARY KEY, text TEXT, content_warning TEXT)",
+                "CREATE TABLE comments(key INTEGER PRIMARY KEY, text TEXT)",
+                "BEGIN",
+            ]) {
+                connection.execute_batch(sql).unwrap();
+            }
+            let database = SqliteDatabase::new(&connection);
+            for (key, text) in (1_i64..).zip(&texts) {
+                let words = (DIALECT.words)(&tokens(text));
+                let sql = "INSERT INTO statuses(key, text) VALUES (?1, ?2)";
+                database
+                    .execute(sql.into(), cells![key, text.as_str()])
+                    .unwrap();
+                database
+                    .execute((DIALECT.put)(Words::Posts).into(), cells![key, words])
+                    .unwrap();
+            }
+            database.execute("COMMIT".into(), &[]).unwrap();
+            drop(database);
+            Self { connection, texts }
+        }
+
+        fn walked(&self, words: &str, before: i64, limit: usize) -> Walked {
+            let database = SqliteDatabase::new(&self.connection);
+            let place = Place {
+                crawl: &database,
+                index: &database,
+                dialect: &DIALECT,
+                list: Words::Posts,
+            };
+            walk(place, &Query::typed(words), before, limit).unwrap()
+        }
+
+        /// Page after page: what was found, and how many pages there were.
+        fn all(&self, words: &str, limit: usize) -> (Vec<i64>, usize) {
+            let (mut found, mut before) = (Vec::new(), i64::MAX);
+            for page in 1..=self.texts.len() + 1 {
+                let walked = self.walked(words, before, limit);
+                found.extend(walked.keys);
+                let Some(down_to) = walked.down_to else {
+                    return (found, page);
+                };
+                assert!(down_to < before, "{words}: a page that leads nowhere");
+                before = down_to;
+            }
+            panic!("{words}: there is no end of pages");
+        }
+
+        /// What is there, found by reading everything.
+        fn naive(&self, words: &str) -> Vec<i64> {
+            let query = Query::typed(words);
+            let numbered = (1_i64..).zip(&self.texts);
+            let met = numbered.filter(|(_, text)| query.is_met_by(&tokens(text)));
+            let mut keys: Vec<i64> = met.map(|(key, _)| key).collect();
+            keys.reverse();
+            keys
+        }
+    }
+
+    fn tokens(text: &str) -> Tokens {
+        let mut tokens = Tokens::default();
+        tokens.add(text);
+        tokens
+    }
+
+    #[test]
+    fn beginnings_are_filed_that_are_looked_for() {
+        let lengths = BEGINNINGS.map(|length| length.to_string()).join(" ");
+        for sql in DIALECT.create {
+            assert!(sql.contains(&format!("prefix='{lengths}'")), "{sql}");
+        }
+    }
+
+    /// Whatever is asked, in pages of whatever size, it is what reading everything finds.
+    #[test]
+    fn walks_find_what_reading_everything_finds() {
+        proptest!(ProptestConfig::with_cases(24), |(
+            texts in proptest::collection::vec("[ab]{1,9}( [ab]{1,3}){0,6}|東京に( 京){0,2}|", 1..150),
+            asked in proptest::collection::vec(
+                "(-?[ab]{1,3} |[ab]{3,9}\\* |-?\"[ab]{1,3} [ab]{1,3}\" |-?東京 |京 ){1,4}", 20),
+            limit in 1_usize..40,
+        )| {
+            let posts = Posts::new(texts);
+            for words in asked {
+                prop_assert_eq!(posts.all(&words, limit).0, posts.naive(&words), "{}", words);
+            }
+        });
+    }
+
+    /// Questions that would be looked for in all that there is end at a bound, and can be gone on with.
+    #[test]
+    fn walks_stop_where_nothing_is_found() {
+        let says = |number: usize| match number {
+            7 => "both even and odd here".to_owned(),
+            _ if number.is_multiple_of(2) => "here is even and beginning".to_owned(),
+            _ => "here is odd and begins".to_owned(),
+        };
+        let posts = Posts::new((1..=60_000).map(says).collect());
+        for words in [
+            "even odd",
+            "here -and",
+            "\"and here\"",
+            "\"even odd\"",
+            "beginnings*",
+            "is -her* odd even",
+        ] {
+            let walked = posts.walked(words, i64::MAX, 50);
+            assert_eq!(walked.keys, [0_i64; 0], "{words}");
+            assert!(
+                walked.down_to.is_some_and(|down_to| down_to > 1_000),
+                "{words}: {walked:?}"
+            );
+        }
+        let (found, pages) = posts.all("even odd", 50);
+        assert_eq!((found, pages > 1), (vec![7], true));
+        // The first page of what is everywhere, and what is nearly nowhere, need one page.
+        assert_eq!(posts.walked("here and", i64::MAX, 50).keys.len(), 50);
+        assert_eq!(posts.all("both odd here", 50), (vec![7], 1));
+        assert_eq!(posts.all("\"both even\"", 50), (vec![7], 1));
+        assert_eq!(posts.all("nowhere even", 50), (vec![], 1));
     }
 }

@@ -1,5 +1,6 @@
 //! Finding things: by an id, by a handle, by words, by followers.
 
+use super::walk::{Place, Walked, walk};
 use super::{labels, one_more, post_rows, split_page, user_rows};
 use crate::StoreError;
 use crate::browse::{
@@ -54,27 +55,6 @@ pub(crate) fn users(
     })
 }
 
-/// Keys that have what is asked for, the greatest first.
-fn matches(
-    sources: &Sources<'_>,
-    list: Words,
-    query: &Query,
-    before: i64,
-    limit: usize,
-) -> Result<Vec<i64>, StoreError> {
-    let mut keys = Vec::new();
-    if query.all.is_empty() {
-        return Ok(keys);
-    }
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    sources.index.look(&mut |index, dialect| {
-        let cells = cells![(dialect.query)(query), before, limit];
-        keys = index.all((dialect.find)(list), cells, |row| row.get(0))?;
-        Ok(())
-    })?;
-    Ok(keys)
-}
-
 pub(crate) fn search(
     sources: &Sources<'_>,
     question: &SearchQuestion,
@@ -91,17 +71,46 @@ pub(crate) fn search(
         SearchIn::Users => &[Words::Users],
         SearchIn::Posts => &[Words::Posts],
     };
-    let mut found: Vec<i64> = Vec::new();
-    for list in lists {
-        found.extend(matches(sources, *list, &query, before, limit + 1)?);
-    }
-    found.sort_unstable_by_key(|key| std::cmp::Reverse(*key));
-    found.dedup();
-    let (keys, has_more) = split_page(found, limit);
-    let last = keys.last().filter(|_| has_more);
+    let mut found = found_in(sources, lists, &query, before, limit + 1)?;
+    let (keys, has_more) = split_page(std::mem::take(&mut found.keys), limit);
+    let last = keys.last().copied().filter(|_| has_more);
     Ok(Page {
-        next: last.map(|last| Cursor::new([*last]).to_text(ORDER)),
+        next: last
+            .or(found.down_to)
+            .map(|next| Cursor::new([next]).to_text(ORDER)),
         rows: hits(sources.crawl, &keys, question.within)?,
+    })
+}
+
+/// What lists of words have, in one order: as far as all of them were looked through.
+fn found_in(
+    sources: &Sources<'_>,
+    lists: &[Words],
+    query: &Query,
+    before: i64,
+    limit: usize,
+) -> Result<Walked, StoreError> {
+    let (mut keys, mut down_to) = (BTreeSet::new(), None);
+    sources.index.look(&mut |index, dialect| {
+        for list in lists {
+            let place = Place {
+                crawl: sources.crawl,
+                index,
+                dialect,
+                list: *list,
+            };
+            let walked = walk(place, query, before, limit)?;
+            keys.extend(walked.keys);
+            down_to = down_to.max(walked.down_to);
+        }
+        Ok(())
+    })?;
+    if let Some(down_to) = down_to {
+        keys = keys.split_off(&down_to);
+    }
+    Ok(Walked {
+        keys: keys.into_iter().rev().collect(),
+        down_to,
     })
 }
 
@@ -143,7 +152,7 @@ pub(crate) fn find(sources: &Sources<'_>, text: &str) -> Result<Vec<Label>, Stor
     let words = handle_word(text).into_iter().chain([address_word(text)]);
     for word in words {
         let query = Query::exactly(word);
-        keys.extend(matches(sources, Words::Users, &query, i64::MAX, FOUND_MAX)?);
+        keys.extend(found_in(sources, &[Words::Users], &query, i64::MAX, FOUND_MAX)?.keys);
     }
     let mut known = labels(sources.crawl, &keys.iter().copied().collect())?;
     let found = keys.into_iter().filter_map(|key| known.remove(&key));

@@ -12,12 +12,10 @@ use crate::browse::{EventId, Indexed};
 use crate::cell::{Row, cells};
 use crate::database::Database;
 use crate::index::{IndexKeeper, Words, WordsDialect};
-use crate::words::Tokens;
+use crate::words::{Query, Tokens};
 use kittiwake_model::Table;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Changes when what is filed, or how, does.
-const VERSION: &str = "1";
 /// Rows that one step reads.
 const STEP_ROWS: i64 = 1_000;
 /// Events that one step reads.
@@ -49,9 +47,9 @@ struct State {
 }
 
 impl State {
-    fn new(crawl: String, feed: EventId, feed_us: i64) -> Self {
+    fn new(version: &str, crawl: String, feed: EventId, feed_us: i64) -> Self {
         Self {
-            version: VERSION.to_owned(),
+            version: version.to_owned(),
             crawl,
             read: TABLES.iter().map(|table| (*table, 0)).collect(),
             feed,
@@ -107,13 +105,13 @@ impl State {
         Ok(())
     }
 
-    /// Whether it is one of this crawl, and not of a later state of it than is there now.
-    fn is_of(&self, crawl: &dyn Database, ends: &Ends) -> Result<bool, StoreError> {
+    /// Whether it is one of this version and crawl, and not of a later state of it than is there now.
+    fn is_of(&self, version: &str, crawl: &dyn Database, ends: &Ends) -> Result<bool, StoreError> {
         let is_behind = self
             .read
             .iter()
             .all(|(table, key)| ends.keys.get(table) >= Some(key));
-        Ok(self.version == VERSION
+        Ok(self.version == version
             && is_behind
             && self.crawl == fingerprint(crawl)?
             && self.feed_us == committed_us(crawl, self.feed.log)?)
@@ -121,12 +119,13 @@ impl State {
 
     /// What there is of this crawl.
     fn known(
+        version: &str,
         crawl: &dyn Database,
         index: &dyn Database,
         ends: &Ends,
     ) -> Result<Option<Self>, StoreError> {
         match Self::load(index)? {
-            Some(state) if state.is_of(crawl, ends)? => Ok(Some(state)),
+            Some(state) if state.is_of(version, crawl, ends)? => Ok(Some(state)),
             _ => Ok(None),
         }
     }
@@ -197,13 +196,14 @@ fn step_inside(keeper: &dyn IndexKeeper) -> Result<Step, StoreError> {
     // Whoever else keeps this index waits here.
     index.execute("UPDATE search_state SET value = value".into(), &[])?;
     let ends = Ends::of(crawl)?;
-    let mut state = if let Some(state) = State::known(crawl, index, &ends)? {
+    let version = keeper.dialect().version;
+    let mut state = if let Some(state) = State::known(version, crawl, index, &ends)? {
         state
     } else {
         keeper.clear()?;
         let feed = newest_event(crawl)?;
         let feed_us = committed_us(crawl, feed.log)?;
-        State::new(fingerprint(crawl)?, feed, feed_us)
+        State::new(version, fingerprint(crawl)?, feed, feed_us)
     };
     let before = state.clone();
     for table in TABLES {
@@ -264,11 +264,7 @@ fn follow_feed(keeper: &dyn IndexKeeper, state: &mut State) -> Result<bool, Stor
             .map(|event| event.key)
             .filter(|key| *key <= last)
             .collect();
-        let sql = format!(
-            "SELECT {} FROM {} WHERE key IN ({{keys}})",
-            columns(table),
-            table.name()
-        );
+        let sql = rows_of(table);
         let keys = gone.clone();
         each_of(keeper.crawl(), &sql, &keys, |row| {
             gone.remove(&row.get(0)?);
@@ -304,6 +300,29 @@ fn remove(keeper: &dyn IndexKeeper, table: Table, key: i64) -> Result<(), StoreE
 fn file(keeper: &dyn IndexKeeper, table: Table, row: &dyn Row) -> Result<(), StoreError> {
     let (index, dialect): (_, &WordsDialect) = (keeper.index(), keeper.dialect());
     let key: i64 = row.get(0)?;
+    if table == Table::Users
+        && let Some(followers) = row.get::<Option<i64>>(5)?
+    {
+        let sql = "INSERT INTO search_people(key, followers) VALUES (?1, ?2)
+                   ON CONFLICT (key) DO UPDATE SET followers = excluded.followers";
+        index.execute(sql.into(), cells![key, followers])?;
+    }
+    let Some(tokens) = tokens_of(table, row)? else {
+        return Ok(());
+    };
+    if tokens.0.is_empty() {
+        return index
+            .execute((dialect.remove)(list_of(table)).into(), cells![key])
+            .map(drop);
+    }
+    let cells = cells![key, (dialect.words)(&tokens)];
+    index
+        .execute((dialect.put)(list_of(table)).into(), cells)
+        .map(drop)
+}
+
+/// The words of a row, whose columns are [`columns`]; `None` if they are another row's.
+fn tokens_of(table: Table, row: &dyn Row) -> Result<Option<Tokens>, StoreError> {
     let mut tokens = Tokens::default();
     let text = |place: usize| row.get::<Option<String>>(place);
     match table {
@@ -319,11 +338,6 @@ fn file(keeper: &dyn IndexKeeper, table: Table, row: &dyn Row) -> Result<(), Sto
             if let Some(url) = text(4)? {
                 tokens.add_address(&url);
             }
-            if let Some(followers) = row.get::<Option<i64>>(5)? {
-                let sql = "INSERT INTO search_people(key, followers) VALUES (?1, ?2)
-                           ON CONFLICT (key) DO UPDATE SET followers = excluded.followers";
-                index.execute(sql.into(), cells![key, followers])?;
-            }
         }
         Table::Statuses => {
             for place in 1..=2 {
@@ -336,26 +350,51 @@ fn file(keeper: &dyn IndexKeeper, table: Table, row: &dyn Row) -> Result<(), Sto
             // The row of an answer that is a post as well says nothing by itself, and the post's words
             // stay.
             let Some(text) = text(1)? else {
-                return Ok(());
+                return Ok(None);
             };
             tokens.add(&text);
         }
     }
-    if tokens.0.is_empty() {
-        return index
-            .execute((dialect.remove)(list_of(table)).into(), cells![key])
-            .map(drop);
+    Ok(Some(tokens))
+}
+
+/// Those of these objects whose words, as the crawl has them now, are what is asked for.
+pub(super) fn that_meet(
+    crawl: &dyn Database,
+    list: Words,
+    keys: &BTreeSet<i64>,
+    query: &Query,
+) -> Result<BTreeSet<i64>, StoreError> {
+    let mut met = BTreeSet::new();
+    for table in TABLES.into_iter().filter(|table| list_of(*table) == list) {
+        let sql = rows_of(table);
+        each_of(crawl, &sql, keys, |row| {
+            if tokens_of(table, row)?.is_some_and(|tokens| query.is_met_by(&tokens)) {
+                met.insert(row.get(0)?);
+            }
+            Ok(())
+        })?;
     }
-    let cells = cells![key, (dialect.words)(&tokens)];
-    index
-        .execute((dialect.put)(list_of(table)).into(), cells)
-        .map(drop)
+    Ok(met)
+}
+
+/// The statement that gives the [`columns`] of so many rows.
+fn rows_of(table: Table) -> String {
+    format!(
+        "SELECT {} FROM {} WHERE key IN ({{keys}})",
+        columns(table),
+        table.name()
+    )
 }
 
 /// How far the index has come, as seen from the crawl.
-pub(crate) fn indexed(crawl: &dyn Database, index: &dyn Database) -> Result<Indexed, StoreError> {
+pub(crate) fn indexed(
+    crawl: &dyn Database,
+    index: &dyn Database,
+    dialect: &WordsDialect,
+) -> Result<Indexed, StoreError> {
     let ends = Ends::of(crawl)?;
-    let Some(state) = State::known(crawl, index, &ends)? else {
+    let Some(state) = State::known(dialect.version, crawl, index, &ends)? else {
         return Ok(Indexed::default());
     };
     // Keys are given to all tables together, and each table is read from the first to the last.

@@ -10,6 +10,7 @@ pub(crate) mod indexing;
 pub(crate) mod lists;
 pub(crate) mod object;
 mod rows;
+pub(crate) mod walk;
 
 pub(crate) use rows::{labels, post_rows, user_rows};
 
