@@ -39,6 +39,7 @@ mod seed;
 mod select;
 mod shape;
 mod time;
+mod web;
 mod xml;
 
 pub use believe::Teller;

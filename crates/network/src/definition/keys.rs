@@ -132,6 +132,7 @@ pub(super) const QUERY: &[&str] = &[
     "graphql",
     "path",
     "decode",
+    "html",
     "bytes_max",
     "parameters",
     "batch",
@@ -147,6 +148,18 @@ pub(super) const QUERY: &[&str] = &[
     "selects",
     "ignored",
     "source",
+];
+pub(super) const HTML: &[&str] = &[
+    "css",
+    "within",
+    "take",
+    "attribute",
+    "address",
+    "without",
+    "sorted",
+    "all",
+    "each",
+    "optional",
 ];
 pub(super) const QUERY_HOST: &[&str] = &["alias"];
 pub(super) const BATCH: &[&str] = &["parameter", "style", "alias", "max", "missing"];
@@ -211,7 +224,8 @@ pub(super) const STEP: &[&str] = &["query", "or", "follow", "backfill"];
 pub(super) const BACKFILL: &[&str] = &["query", "count"];
 pub(super) const SEED: &[&str] = &["pattern", "type", "alias", "value"];
 pub(super) const ERROR: &[&str] = &[
-    "status", "match", "header", "outcome", "reason", "subject", "query", "budget", "wait",
+    "status", "match", "css", "header", "redirect", "outcome", "reason", "subject", "query",
+    "budget", "wait",
 ];
 
 /// Every section and its keys, for documentation and for editors.
@@ -243,6 +257,7 @@ pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
         ("types.NAME.links.KIND", LINK),
         ("types.NAME.ignored", IGNORED),
         ("queries.NAME", QUERY),
+        ("queries.NAME.html.NAME", HTML),
         ("queries.NAME.host", QUERY_HOST),
         ("queries.NAME.costs.BUDGET", COST),
         ("queries.NAME.batch", BATCH),

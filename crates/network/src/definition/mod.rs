@@ -15,6 +15,7 @@ mod sending;
 mod source;
 mod types;
 mod visits;
+mod web;
 
 pub use keys::known_keys;
 pub use source::{DefinitionErrors, Problem};
