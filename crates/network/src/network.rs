@@ -16,6 +16,7 @@ use crate::select::Around;
 use crate::shape::{AliasReference, CANONICAL, Items, Node, ReadPath, Shape, ShapeId};
 use crate::web::WebRule;
 use crate::web::dom::Css;
+use crate::web::robots::RobotsRule;
 use kittiwake_model::{
     BudgetRule, Cost, Identity, LinkTable, List, Name, OutcomeCode, Role, Table, Unit,
 };
@@ -56,6 +57,7 @@ pub struct Network {
     pub(crate) limit_headers: Option<LimitHeaders>,
     pub(crate) politeness: Option<Politeness>,
     pub(crate) blocks: Vec<BlockRule>,
+    pub(crate) robots_txt: Option<RobotsRule>,
     pub(crate) limit_status: Option<LimitStatus>,
     pub(crate) seeds: Vec<SeedRule>,
     pub(crate) errors: Vec<ErrorRule>,

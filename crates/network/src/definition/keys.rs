@@ -19,6 +19,7 @@ pub(super) const TOP: &[&str] = &[
     "budgets",
     "politeness",
     "blocks",
+    "robots_txt",
     "types",
     "queries",
     "robots",
@@ -81,6 +82,7 @@ pub(super) const BUDGET: &[&str] = &[
 pub(super) const COST: &[&str] = &["call", "item"];
 pub(super) const POLITENESS: &[&str] = &["start", "most"];
 pub(super) const BLOCK: &[&str] = &["status", "text", "redirect", "reason"];
+pub(super) const ROBOTS_TXT: &[&str] = &["obey", "again_after"];
 pub(super) const TYPE: &[&str] = &[
     "table",
     "resolve",
@@ -248,6 +250,7 @@ pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
         ("budgets.NAME.headers", LIMIT_HEADERS),
         ("politeness", POLITENESS),
         ("blocks", BLOCK),
+        ("robots_txt", ROBOTS_TXT),
         ("types.NAME", TYPE),
         ("types.NAME.shapes.NAME", SHAPE),
         ("types.NAME.states.NAME", STATE),

@@ -5,6 +5,7 @@
 
 mod attributes;
 pub(crate) mod dom;
+pub(crate) mod robots;
 
 use crate::json;
 use dom::{Css, Dom, Element};
