@@ -444,8 +444,11 @@ impl Shop {
         permit: Permit,
     ) -> Result<HearingAt, EngineError> {
         let (observed, sent) = (self.clock.world(), self.clock.real());
-        let (fetched, held) = self.fetch(work, &at.url).await;
+        let (mut fetched, held) = self.fetch(work, &at.url).await;
         let answered = self.clock.real();
+        if let (Fetched::Response(response), Some(held)) = (&mut fetched, &held) {
+            held.blot_out_cookies(response);
+        }
         // Another host's word is no word on the limits of ours.
         let home = work.call.site.has(&at.url);
         let told = self.told(work, &at.url, &fetched, home)?;

@@ -49,10 +49,12 @@ pub(super) const AUTH_METHOD: &[&str] = &[
     "refresh",
     "parameters",
     "answer",
+    "form",
 ];
 pub(super) const AUTH_SEND: &[&str] = &["header", "query"];
 pub(super) const AUTH_REGISTER: &[&str] = &["path", "parameters"];
 pub(super) const AUTH_ANSWER: &[&str] = &["access", "refresh", "account"];
+pub(super) const AUTH_FORM: &[&str] = &["page", "css", "identifier", "password", "cookies"];
 pub(super) const AUTH_TEST: &[&str] = &["path", "account", "scopes_header"];
 pub(super) const LIMIT_HEADERS: &[&str] = &[
     "limit",
@@ -242,6 +244,7 @@ pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
         ("auth.methods.NAME.send", AUTH_SEND),
         ("auth.methods.NAME.register", AUTH_REGISTER),
         ("auth.methods.NAME.answer", AUTH_ANSWER),
+        ("auth.methods.NAME.form", AUTH_FORM),
         ("auth.methods.NAME.test", AUTH_TEST),
         ("limit_headers", LIMIT_HEADERS),
         ("limit_status", LIMIT_STATUS),

@@ -31,7 +31,7 @@ pub(crate) type TooLarge = &'static str;
 
 /// A CSS selector, with the words that it was written in.
 #[derive(Debug, Clone)]
-pub(crate) struct Css {
+pub struct Css {
     selector: Selector,
     pub(crate) text: String,
 }
@@ -102,6 +102,13 @@ impl<'d> Element<'d> {
     /// What fits within it, in the order of the page.
     pub(crate) fn find<'c>(self, css: &'c Css) -> impl Iterator<Item = Self> + use<'c, 'd> {
         self.0.select(&css.selector).map(Element)
+    }
+
+    /// Elements of a name within it.
+    pub(crate) fn named(self, name: &str) -> Vec<Self> {
+        let all = self.0.descendent_elements();
+        let named = all.filter(|element| element.value().name() == name);
+        named.map(Element).collect()
     }
 
     pub(crate) fn attribute(self, name: &str) -> Option<&'d str> {
