@@ -5,7 +5,8 @@ use crate::{environment, exchange, machine};
 use kittiwake_engine::{CrashHook, CrashPoint, Held, Keeper, Keeping};
 use kittiwake_fetch::Fetcher;
 use kittiwake_network::auth::{
-    AuthError, Grant, Issued, LoginKind, LoginMethod, Secrets, TokenEndpoint, secret_names,
+    AuthError, FormFlow, Grant, Issued, LoginKind, LoginMethod, Secrets, TokenEndpoint,
+    secret_names,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -179,7 +180,9 @@ impl Renewal {
     fn is_possible(&self, secrets: &Secrets) -> bool {
         match self.method.kind {
             LoginKind::Token | LoginKind::OAuth1 => false,
-            LoginKind::ClientCredentials { .. } | LoginKind::Session(_) => true,
+            LoginKind::ClientCredentials { .. } | LoginKind::Session(_) | LoginKind::Form(_) => {
+                true
+            }
             LoginKind::Code(_) | LoginKind::Device(_) => {
                 secrets.contains_key(secret_names::REFRESH_TOKEN)
             }
@@ -214,6 +217,7 @@ impl Renewal {
                     other => other,
                 }
             }
+            LoginKind::Form(flow) => self.log_in_again(flow, &secrets).await,
             kind => {
                 let Some(endpoint) = kind.token_endpoint() else {
                     return Err("it cannot be renewed".to_owned());
@@ -229,6 +233,20 @@ impl Renewal {
             }
         };
         issued.map_err(|error| exchange::shown(&error, &secrets))
+    }
+
+    /// Fills the form in, and once more while the server has trouble.
+    async fn log_in_again(&self, flow: &FormFlow, secrets: &Secrets) -> Result<Issued, AuthError> {
+        let mut pause = PAUSE_FIRST;
+        for _ in 1..TRIES_MAX {
+            match exchange::log_in_by_form(&self.fetcher, flow, &self.base, secrets).await {
+                Err(AuthError::Trouble { .. } | AuthError::Unreachable(_)) => {}
+                other => return other,
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        exchange::log_in_by_form(&self.fetcher, flow, &self.base, secrets).await
     }
 
     /// Asks, and asks again while the server has trouble.

@@ -3,9 +3,9 @@
 use crate::Clock;
 use crate::exchange::Shop;
 use crate::work::Work;
-use kittiwake_fetch::Request;
+use kittiwake_fetch::{Request, Response};
 use kittiwake_model::{Name, Secret};
-use kittiwake_network::auth::{Secrets, Sending, Stamp};
+use kittiwake_network::auth::{COOKIE_PREFIX, Secrets, Sending, Stamp};
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
@@ -59,6 +59,20 @@ impl Held {
     fn redact(&self, text: &mut String) {
         for secret in self.secrets.values() {
             secret.redact(text);
+        }
+    }
+
+    /// Takes the cookies of a session out of a page that repeats them: what is taken of a page is kept.
+    pub(crate) fn blot_out_cookies(&self, response: &mut Response) {
+        let all = self.secrets.iter();
+        let cookies = all.filter(|(name, _)| name.starts_with(COOKIE_PREFIX));
+        for (_, cookie) in cookies {
+            if !cookie.stands_in(&response.body) {
+                continue;
+            }
+            let mut body = response.body.to_vec();
+            cookie.redact_bytes(&mut body);
+            response.body = body.into();
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::caps::Caps;
 use crate::crashpoint::CrashPoint;
 use crate::credential::{Held, Refusal, Standing, redact, redact_raw};
+use crate::manners::Minded;
 use crate::permits::{Answered, Charge, Permit, Taken};
 use crate::population::Population;
 use crate::settings::{CrawlSettings, Parts};
@@ -215,7 +216,7 @@ impl Told {
 }
 
 /// What came of sending a call.
-enum Hearing {
+pub(crate) enum Hearing {
     Answer(Box<Heard>),
     /// A redirect has to wait for a permit of its own.
     NoPermit(LimitTime, Redirected),
@@ -337,6 +338,10 @@ impl Shop {
             hops: 0,
             led_astray: OutcomeCode::Malformed,
         });
+        match self.mind_robots(work, &at, permit, hops).await? {
+            Minded::Go(left) => permit = left,
+            Minded::Stop(hearing) => return Ok(hearing),
+        }
         loop {
             let (hop, url) = match self.hear_at(work, &at, permit).await? {
                 HearingAt::Answer(heard) => return Ok(Hearing::Answer(heard)),
@@ -346,6 +351,10 @@ impl Shop {
                 let status = hop.status.unwrap_or_default();
                 let reason = format!("http {status}: redirect to where nobody may ask (--hosts)");
                 let reading = Reading::of(led_astray_by(status), reason);
+                return Ok(Hearing::Answer(Box::new(Heard { reading, ..*hop })));
+            }
+            if let Some(reason) = self.forbids_redirect(&work.call.site, &url) {
+                let reading = Reading::of(OutcomeCode::Forbidden, reason);
                 return Ok(Hearing::Answer(Box::new(Heard { reading, ..*hop })));
             }
             hops.push(Commit {
@@ -400,7 +409,7 @@ impl Shop {
                 OutcomeCode::RateLimited,
                 format!("http {}: {reason}", response.status),
             )),
-            (None, Some(_)) => None,
+            (None, Some(_)) => self.read_redirect(work, url, response)?,
             (None, None) => Some(self.read(work, url, response)?),
         };
         let is_refused = reading.as_ref().is_some_and(|reading| {
@@ -435,8 +444,11 @@ impl Shop {
         permit: Permit,
     ) -> Result<HearingAt, EngineError> {
         let (observed, sent) = (self.clock.world(), self.clock.real());
-        let (fetched, held) = self.fetch(work, &at.url).await;
+        let (mut fetched, held) = self.fetch(work, &at.url).await;
         let answered = self.clock.real();
+        if let (Fetched::Response(response), Some(held)) = (&mut fetched, &held) {
+            held.blot_out_cookies(response);
+        }
         // Another host's word is no word on the limits of ours.
         let home = work.call.site.has(&at.url);
         let told = self.told(work, &at.url, &fetched, home)?;
@@ -558,6 +570,35 @@ impl Shop {
     }
 
     fn read(&self, work: &Work, url: &Url, response: &Response) -> Result<Reading, EngineError> {
+        let network = &self.settings.network;
+        let read = |answer: &Answer<'_>, teller: Option<&Teller<'_>>| {
+            let reading = network.read_from(teller, answer);
+            self.learn(&work.call.site, answer.query, &reading);
+            reading
+        };
+        self.answered(work, (url, response), read)
+    }
+
+    /// What a redirect means that is not followed; nothing of any other.
+    fn read_redirect(
+        &self,
+        work: &Work,
+        url: &Url,
+        response: &Response,
+    ) -> Result<Option<Reading>, EngineError> {
+        let network = &self.settings.network;
+        self.answered(work, (url, response), |answer, _| {
+            network.read_redirect(answer)
+        })
+    }
+
+    /// An answer, with the question that it answers and how far it is believed.
+    fn answered<T>(
+        &self,
+        work: &Work,
+        (url, response): (&Url, &Response),
+        read: impl FnOnce(&Answer<'_>, Option<&Teller<'_>>) -> T,
+    ) -> Result<T, EngineError> {
         let query = self.query(&work.call.step)?;
         let host = self.settings.network.host_identity(&work.call.site.host);
         // Whoever a probe is asked for, it is about the host.
@@ -596,9 +637,7 @@ impl Shop {
                 .filter(|_| self.speaks_for_subjects(work))
                 .map(|_| work.call.step.walk),
         };
-        let reading = self.settings.network.read_from(teller, &answer);
-        self.learn(&work.call.site, query, &reading);
-        Ok(reading)
+        Ok(read(&answer, teller))
     }
 
     fn limit_reports(&self, work: &Work, response: &Response) -> Vec<LimitReport> {
@@ -678,7 +717,7 @@ fn followed(
     HearingAt::Redirect(Box::new(hop), target)
 }
 
-fn redirect(response: &Response) -> Option<String> {
+pub(crate) fn redirect(response: &Response) -> Option<String> {
     matches!(response.status, 301 | 302 | 303 | 307 | 308)
         .then(|| response.headers.get("location").map(str::to_owned))
         .flatten()
@@ -695,7 +734,7 @@ const fn led_astray_by(status: u16) -> OutcomeCode {
 }
 
 /// What a failed fetch amounts to, and whether the host itself is out of reach.
-fn failure(error: &FetchError) -> (Reading, bool) {
+pub(crate) fn failure(error: &FetchError) -> (Reading, bool) {
     let reason = error.to_string();
     match error.kind() {
         FetchErrorKind::HostDown => (Reading::of(OutcomeCode::HostDown, reason), true),

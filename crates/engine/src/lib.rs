@@ -24,6 +24,7 @@ mod introduce;
 mod lanes;
 mod limit_status;
 mod lookup;
+mod manners;
 mod open;
 mod parking;
 mod permits;

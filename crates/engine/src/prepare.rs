@@ -4,6 +4,7 @@ use crate::EngineError;
 use crate::found::Found;
 use crate::introduce::Introduced;
 use crate::lanes::{Kind, Place, QueueId, Server, Way};
+use crate::manners;
 use crate::parking::Parked;
 use crate::plan::CannotAsk;
 use crate::scheduler::Scheduler;
@@ -165,6 +166,11 @@ impl Scheduler {
             Introduced::Waiting => return Ok(()),
             Introduced::Known => return self.settle_unasked(lane, tasks, KNOWN).await,
         };
+        // Of several steps the others are still to be asked.
+        if known.steps.len() <= 1 && shop.is_known_forbidden(&call) {
+            let outcome = (OutcomeCode::Forbidden, manners::FORBIDDEN);
+            return self.settle_unasked(lane, tasks, Some(outcome)).await;
+        }
         // One lookup serves all robots of the subject.
         if call.purpose.is_lookup()
             && let Some(waiting) = self.resolving.get_mut(&subject)

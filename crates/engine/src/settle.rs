@@ -74,7 +74,8 @@ impl Shop {
             // Bytes that cannot be read may be a fault on the way: they are asked for again.
             Consequence::Settled => outcome == OutcomeCode::Malformed,
         };
-        if self.is_its_own(outcome) {
+        let is_changed = !heard.reading.unfound.is_empty();
+        if self.is_its_own(outcome) || is_changed {
             if work.tries + 1 < TRIES_MAX {
                 return Ok((commit, Ending::Unread(heard.wait_until)));
             }
@@ -145,6 +146,7 @@ impl Shop {
         commit.links = std::mem::take(&mut reading.links);
         // A page that could not be had stays the next page: the next visit asks for it again.
         let missed = reading.outcome.consequence() == Consequence::Retry
+            || !reading.unfound.is_empty()
             || reading.outcome == OutcomeCode::Malformed && !self.is_its_own(reading.outcome);
         if work.call.purpose.is_lookup() {
             return self.settle_lookup(work, missed, commit);

@@ -1,6 +1,7 @@
 //! The servers that a crawl asks. Each has its own limits, its own clock, its own pace and its own
 //! health, so that one that is slow, shut or hostile costs nobody but itself.
 
+use crate::manners::Manners;
 use crate::permits::Purse;
 use crate::settings::{CrawlSettings, Limits};
 use crate::trouble::HostHealth;
@@ -62,6 +63,8 @@ pub(crate) struct Site {
     calls: AtomicUsize,
     /// Whether it was asked what it is, and no visit has asked for that since.
     has_news: AtomicBool,
+    /// What it does not want to be asked for.
+    pub manners: Manners,
 }
 
 impl Site {
@@ -83,6 +86,7 @@ impl Site {
             closed: std::sync::Mutex::default(),
             calls: AtomicUsize::new(0),
             has_news: AtomicBool::new(false),
+            manners: Manners::default(),
         }
     }
 
@@ -127,8 +131,7 @@ impl Site {
     /// asked.
     pub(crate) async fn recall(&self, settings: &CrawlSettings) -> Result<(), EngineError> {
         let recall = async || {
-            let base = self.base.origin().ascii_serialization();
-            let host = format!("{base} ({})", settings.clock_source);
+            let host = self.remembered_as(settings);
             let mut purse = self.purse.lock().await;
             purse.recall_clock(&host).await?;
             match settings.network.politeness() {
@@ -137,6 +140,12 @@ impl Site {
             }
         };
         self.recalled.get_or_try_init(recall).await.copied()
+    }
+
+    /// What it is called in what one run remembers for the next.
+    pub(crate) fn remembered_as(&self, settings: &CrawlSettings) -> String {
+        let base = self.base.origin().ascii_serialization();
+        format!("{base} ({})", settings.clock_source)
     }
 
     /// Whether it is left out for a while. The crawl's own never is.
@@ -231,6 +240,7 @@ impl Means {
             closed: std::sync::Mutex::default(),
             calls: AtomicUsize::new(0),
             has_news: AtomicBool::new(false),
+            manners: Manners::default(),
         }
     }
 }
@@ -318,6 +328,11 @@ impl Sites {
         let site = Arc::new(self.means.site(address, trust, known));
         others.insert(host, Arc::clone(&site));
         Some(site)
+    }
+
+    /// The server that an address is on, if it was asked before.
+    pub(crate) fn met(&self, url: &Url) -> Option<Arc<Site>> {
+        self.all().into_iter().find(|site| site.has(url))
     }
 
     /// Every server that was ever asked, the crawl's own first.

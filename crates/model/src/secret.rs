@@ -47,6 +47,12 @@ impl Secret {
         }
     }
 
+    /// Whether it stands in some bytes, in any of the forms that are taken out of them.
+    pub fn stands_in(&self, bytes: &[u8]) -> bool {
+        let mut forms = self.forms().into_iter();
+        forms.any(|form| find(bytes, form.as_bytes()).is_some())
+    }
+
     /// As it is, percent-encoded, and percent-encoded as forms do it.
     fn forms(&self) -> Vec<Zeroizing<String>> {
         if self.0.len() < REDACTED_BYTES_MIN {

@@ -6,6 +6,7 @@
 mod form;
 mod oauth1;
 mod oauth2;
+mod page_form;
 mod pooling;
 mod registration;
 mod session;
@@ -15,6 +16,7 @@ pub use oauth2::{
     Authorization, ClientAuth, CodeFlow, DeviceCode, DeviceFlow, Grant, Pkce, Redirected,
     TokenEndpoint, read_redirect,
 };
+pub use page_form::{AuthAnswer, COOKIE_PREFIX, FormFlow, OpenForm};
 pub use pooling::{Pooled, Pooling, PoolingError};
 pub use registration::Registration;
 pub use session::SessionFlow;
@@ -104,6 +106,8 @@ pub enum LoginKind {
     OAuth1,
     /// Name and password are given for two tokens.
     Session(SessionFlow),
+    /// Name and password are typed into a form of a web page, for cookies.
+    Form(FormFlow),
 }
 
 impl LoginKind {
@@ -115,6 +119,7 @@ impl LoginKind {
             Self::Device(_) => "device",
             Self::OAuth1 => "oauth1",
             Self::Session(_) => "session",
+            Self::Form(_) => "form",
         }
     }
 
@@ -124,7 +129,7 @@ impl LoginKind {
             Self::ClientCredentials { endpoint, .. } => Some(endpoint),
             Self::Code(flow) => Some(&flow.token),
             Self::Device(flow) => Some(&flow.token),
-            Self::Token | Self::OAuth1 | Self::Session(_) => None,
+            Self::Token | Self::OAuth1 | Self::Session(_) | Self::Form(_) => None,
         }
     }
 
@@ -143,6 +148,9 @@ impl LoginKind {
         if let Self::Session(flow) = self {
             places.extend([&flow.create, &flow.refresh]);
         }
+        if let Self::Form(flow) = self {
+            places.push(&flow.page);
+        }
         places.into_iter().map(|place| place.at(base)).collect()
     }
 
@@ -159,7 +167,7 @@ impl LoginKind {
         match self {
             Self::Token => &[ACCESS_TOKEN],
             Self::OAuth1 => &[CONSUMER_KEY, CONSUMER_SECRET, TOKEN, TOKEN_SECRET],
-            Self::Session(_) => &[IDENTIFIER, PASSWORD],
+            Self::Session(_) | Self::Form(_) => &[IDENTIFIER, PASSWORD],
             _ if self.registration().is_some() => &[],
             Self::ClientCredentials { endpoint, .. } => client_of(endpoint),
             Self::Code(flow) => client_of(&flow.token),

@@ -31,6 +31,44 @@ pub(crate) fn decode<'b>(
     text
 }
 
+/// The same of a web page, which may name its charset in its head.
+pub(crate) fn decode_page<'b>(
+    body: &'b [u8],
+    content_type: Option<&str>,
+    mended: &mut u32,
+) -> Cow<'b, str> {
+    if content_type.and_then(header_charset).is_some() || Encoding::for_bom(body).is_some() {
+        return decode(body, content_type, mended);
+    }
+    match meta_charset(body) {
+        Some(charset) => {
+            let told = format!("text/html; charset={}", charset.name());
+            decode(body, Some(&told), mended)
+        }
+        None => decode(body, content_type, mended),
+    }
+}
+
+/// `<meta charset="windows-1251">`, or the same within `content`, in the first 1024 bytes, as the HTML
+/// standard has it.
+fn meta_charset(body: &[u8]) -> Option<&'static Encoding> {
+    const HEAD_BYTES_MAX: usize = 1_024;
+    let head = String::from_utf8_lossy(&body[..body.len().min(HEAD_BYTES_MAX)]);
+    let head = head.to_ascii_lowercase();
+    let mut tags = head.split("<meta").skip(1);
+    tags.find_map(|tag| {
+        let (tag, _) = tag.split_once('>')?;
+        let (_, value) = tag.split_once("charset")?;
+        let value = value.trim_start().strip_prefix('=')?;
+        let value = value.trim_start().trim_start_matches(['"', '\'']);
+        let label = value.split(['"', '\'', ';', ' ', '/']).next()?;
+        let charset = Encoding::for_label(label.as_bytes())?;
+        // It could be read one byte at a time, so that it is none of two.
+        let is_wide = charset == UTF_16LE || charset == UTF_16BE;
+        Some(if is_wide { UTF_8 } else { charset })
+    })
+}
+
 fn decode_utf8<'b>(body: &'b [u8], mended: &mut u32) -> Cow<'b, str> {
     if let Ok(text) = std::str::from_utf8(body) {
         return Cow::Borrowed(text);
@@ -106,6 +144,36 @@ mod tests {
         marked.extend("<?xml version='1.0' encoding='windows-1251'?><a>ï</a>".bytes());
         assert!(read(&marked, header).0.starts_with("<?xml"));
         assert!(read(&marked, header).0.ends_with("<a>ï</a>"));
+    }
+
+    #[test]
+    fn a_page_may_name_its_charset_in_its_head() {
+        let page = |head: &str, content_type| {
+            let mut body = head.as_bytes().to_vec();
+            body.push(0xEF);
+            decode_page(&body, content_type, &mut 0).chars().last()
+        };
+        for head in [
+            "<meta charset=windows-1251>",
+            "<title>a</title><META Charset = 'windows-1251' />",
+            "<meta http-equiv=content-type content=\"text/html; charset=windows-1251\">",
+        ] {
+            assert_eq!(page(head, Some("text/html")), Some('п'), "{head}");
+        }
+        let header = Some("text/html; charset=iso-8859-1");
+        assert_eq!(page("<meta charset=windows-1251>", header), Some('ï'));
+        for head in [
+            "",
+            "<meta charset=utf-16>",
+            "<meta charset=klingon>",
+            "<meta charset",
+        ] {
+            assert_eq!(
+                page(head, None),
+                Some(char::REPLACEMENT_CHARACTER),
+                "{head}"
+            );
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::path::{Path, render};
 use crate::shape::{Items, Notation, ReadDepth, ReadPath, Shape, ShapeId};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use url::Url;
 
 /// What a shape reads at one place and below it.
 #[derive(Default)]
@@ -65,10 +66,10 @@ impl Network {
 }
 
 impl Query {
-    /// An answer as the tree that its rules see, whether it came as JSON or as XML; `None` when it
+    /// An answer as the tree that its rules see, whether it came as JSON, as XML or as a web page; `None` when it
     /// is none.
-    pub fn tree_of(&self, content_type: Option<&str>, body: &[u8]) -> Option<Value> {
-        let (text, _) = decode(self.decode, content_type, &[], body, &mut 0).ok()?;
+    pub fn tree_of(&self, url: &Url, content_type: Option<&str>, body: &[u8]) -> Option<Value> {
+        let (text, _) = decode(self.written(url, content_type), &[], body, &mut 0).ok()?;
         serde_json::from_str(&text).ok()
     }
 
@@ -78,6 +79,7 @@ impl Query {
             Decode::Json => Notation::Json,
             Decode::Car => Notation::Car,
             Decode::Xml | Decode::Any => Notation::Xml,
+            Decode::Html => Notation::Html,
         }
     }
 }

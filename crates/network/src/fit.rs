@@ -72,7 +72,7 @@ impl Network {
     ) -> Option<Fit> {
         let query = answer.query;
         let content_type = (answer.header)("content-type");
-        let tree = query.tree_of(content_type.as_deref(), answer.body)?;
+        let tree = query.tree_of(answer.url, content_type.as_deref(), answer.body)?;
         let (mut absent, mut unreadable) = (Vec::new(), BTreeSet::new());
         for read in &query.read {
             let ReadDepth::Shape(shape) = read.depth else {

@@ -39,6 +39,7 @@ mod seed;
 mod select;
 mod shape;
 mod time;
+mod web;
 mod xml;
 
 pub use believe::Teller;
@@ -60,4 +61,5 @@ pub use probe::{Capabilities, facts_of};
 pub use read::{Answer, Reading};
 pub use request::{Ask, RequestError, RequestPlan};
 pub use seed::SeedError;
+pub use web::robots::{Robots, RobotsRule};
 pub use xml::{XmlError, xml_to_json};

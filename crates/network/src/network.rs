@@ -14,6 +14,9 @@ use crate::probe::{Capabilities, Probe};
 use crate::seed::SeedRule;
 use crate::select::Around;
 use crate::shape::{AliasReference, CANONICAL, Items, Node, ReadPath, Shape, ShapeId};
+use crate::web::WebRule;
+use crate::web::dom::Css;
+use crate::web::robots::RobotsRule;
 use kittiwake_model::{
     BudgetRule, Cost, Identity, LinkTable, List, Name, OutcomeCode, Role, Table, Unit,
 };
@@ -54,6 +57,7 @@ pub struct Network {
     pub(crate) limit_headers: Option<LimitHeaders>,
     pub(crate) politeness: Option<Politeness>,
     pub(crate) blocks: Vec<BlockRule>,
+    pub(crate) robots_txt: Option<RobotsRule>,
     pub(crate) limit_status: Option<LimitStatus>,
     pub(crate) seeds: Vec<SeedRule>,
     pub(crate) errors: Vec<ErrorRule>,
@@ -147,6 +151,8 @@ pub struct Query {
     /// The alias by which an answer shows whom it is about, where it has no canonical id.
     pub(crate) proof: Option<Name>,
     pub(crate) decode: Decode,
+    /// What is taken of a web page.
+    pub(crate) web: Option<WebRule>,
     /// How long its answers may be, where that is not the usual.
     pub(crate) bytes_max: Option<u32>,
     pub(crate) path: String,
@@ -184,6 +190,8 @@ pub(crate) enum Decode {
     Any,
     /// A whole repository of the AT Protocol.
     Car,
+    /// A web page.
+    Html,
 }
 
 /// Whether a credential is sent.
@@ -279,6 +287,10 @@ pub(crate) struct ErrorRule {
     /// Inclusive ranges of status codes.
     pub(crate) statuses: Vec<(u16, u16)>,
     pub(crate) matcher: Option<Expression>,
+    /// Something on a web page.
+    pub(crate) css: Option<Css>,
+    /// Where it leads.
+    pub(crate) redirect: Option<String>,
     /// Headers by their names in lower case, and what they have to say; any word where none is given.
     pub(crate) headers: Vec<(String, Option<String>)>,
     pub(crate) subject: Option<Name>,

@@ -22,6 +22,21 @@ impl Default for Politeness {
     }
 }
 
+impl Politeness {
+    /// So slowly that there is no more than one call in so many seconds.
+    pub fn with_pause(self, pause_s: f64) -> Self {
+        let most = self.most_per_second.min(1.0 / pause_s.max(1e-3));
+        Self {
+            start_per_second: self.start_per_second.min(most),
+            most_per_second: most,
+        }
+    }
+
+    fn least_per_second(self) -> f64 {
+        LEAST_PER_SECOND.min(self.most_per_second)
+    }
+}
+
 /// What an answer tells of how a host bears being asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bearing {
@@ -71,7 +86,7 @@ impl Gait {
         let learnt = learnt_per_second.filter(|rate| rate.is_finite());
         let per_second = learnt
             .unwrap_or(start)
-            .clamp(LEAST_PER_SECOND, rule.most_per_second.max(LEAST_PER_SECOND));
+            .clamp(rule.least_per_second(), rule.most_per_second);
         Self {
             rule,
             per_second,
@@ -145,7 +160,7 @@ impl Gait {
     }
 
     fn change(&mut self, now: LimitTime, factor: f64) {
-        self.per_second = (self.per_second * factor).max(LEAST_PER_SECOND);
+        self.per_second = (self.per_second * factor).max(self.rule.least_per_second());
         self.slowed = Some(now);
     }
 
@@ -258,6 +273,26 @@ mod tests {
         let (again, answered, _) = hour(2.0, rule, Some(rate));
         println!("{refused} refusals, then {again}, with {answered} answers");
         assert!(again < refused && f64::from(answered) > 0.5 * 7_200.0);
+    }
+
+    #[test]
+    fn a_pause_that_is_asked_for_is_kept_however_long() {
+        for pause_s in [0.01, 2.5, 3_600.0] {
+            let rule = Politeness::default().with_pause(pause_s);
+            let mut gait = Gait::new(rule, Some(20.0));
+            let mut now = LimitTime(0);
+            gait.sent(now);
+            for _ in 0..20 {
+                let next = gait.next(now).expect("a pause");
+                let pause_us = (pause_s.max(0.05) * 1e6) as i64;
+                assert!(next.since_us(now) >= pause_us - 1, "{pause_s}");
+                now = next;
+                gait.sent(now);
+                gait.heard(now, 1_000, Bearing::Well);
+            }
+            gait.heard(now, 1_000, Bearing::Badly);
+            assert!(gait.per_second() <= 1.0 / pause_s);
+        }
     }
 
     #[test]

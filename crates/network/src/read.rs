@@ -1,14 +1,16 @@
 //! From an answer's bytes to what they mean.
 
 use crate::believe::Teller;
+use crate::charset;
 use crate::condition;
-use crate::decode::decode;
+use crate::decode::{Written, decode};
 use crate::json;
 use crate::network::{Decode, ErrorRule, Network, Query, Select};
 use crate::page::{self, Page};
 use crate::relate;
 use crate::select::{NO_OBJECT, Taken, read_slices};
 use crate::shape::{Element, Items, Notation, Reader, Slots, fill};
+use crate::web::dom::Dom;
 use kittiwake_model::{Identity, Key, Link, Name, Object, OutcomeCode, WorldTime};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -75,6 +77,9 @@ pub struct Reading {
     pub exhausted: Option<Name>,
     /// How long a refusal holds where the server does not say.
     pub wait_us: Option<i64>,
+    /// What the definition needs and a web page has nowhere, by name and selector: its layout has
+    /// changed.
+    pub unfound: Vec<String>,
 }
 
 impl Reading {
@@ -96,6 +101,22 @@ impl Reading {
             mended: 0,
             exhausted: None,
             wait_us: None,
+            unfound: Vec::new(),
+        }
+    }
+}
+
+impl Query {
+    /// How its answers are written.
+    pub(crate) fn written<'a>(
+        &'a self,
+        address: &'a Url,
+        content_type: Option<&'a str>,
+    ) -> Written<'a> {
+        Written {
+            decode: self.decode,
+            web: self.web.as_ref().map(|rule| (rule, address)),
+            content_type,
         }
     }
 }
@@ -131,16 +152,16 @@ impl Network {
         }
         let mut mended = 0;
         let content_type = (answer.header)("content-type");
-        let decoded = decode(
-            answer.query.decode,
-            content_type.as_deref(),
-            answer.subjects,
-            answer.body,
-            &mut mended,
-        );
+        let written = answer.query.written(answer.url, content_type.as_deref());
+        let decoded = decode(written, answer.subjects, answer.body, &mut mended);
         let (text, notation) = match decoded {
             Ok(decoded) => decoded,
-            Err((outcome, reason)) => return Reading::of(outcome, reason),
+            Err(unreadable) => {
+                return Reading {
+                    unfound: unreadable.unfound,
+                    ..Reading::of(unreadable.outcome, unreadable.reason)
+                };
+            }
         };
         if is_nobody(answer, &text) {
             return Reading::of(OutcomeCode::NotFound, "null instead of an object");
@@ -168,6 +189,14 @@ impl Network {
             reading.next = None;
         }
         reading
+    }
+
+    /// What a redirect means that is not to be followed.
+    pub fn read_redirect(&self, answer: &Answer<'_>) -> Option<Reading> {
+        let mut rules = self.errors.iter().filter(|rule| rule.redirect.is_some());
+        rules
+            .any(|rule| rule.fits(answer))
+            .then(|| self.judge(answer))?
     }
 
     /// What an answer means that is not to be read.
@@ -251,7 +280,8 @@ impl ErrorRule {
             .statuses
             .iter()
             .any(|(from, to)| (*from..=*to).contains(&answer.status));
-        if !(is_status && self.concerns(answer.query) && self.fits_headers(answer)) {
+        let fits_around = is_status && self.concerns(answer.query) && self.fits_headers(answer);
+        if !(fits_around && self.leads_there(answer) && self.fits_page(answer)) {
             return false;
         }
         let Some(matcher) = &self.matcher else {
@@ -262,11 +292,15 @@ impl ErrorRule {
             // What a server has to say against sending a repository it says in JSON.
             Decode::Json | Decode::Car => Decode::Json,
             // Errors come from other parts of a server than feeds do.
-            Decode::Xml | Decode::Any => Decode::Any,
+            Decode::Xml | Decode::Any | Decode::Html => Decode::Any,
         };
         let content_type = (answer.header)("content-type");
-        let content_type = content_type.as_deref();
-        let Ok((text, _)) = decode(decode_as, content_type, &[], body, &mut 0) else {
+        let written = Written {
+            decode: decode_as,
+            web: None,
+            content_type: content_type.as_deref(),
+        };
+        let Ok((text, _)) = decode(written, &[], body, &mut 0) else {
             return false;
         };
         matches!(matcher.run(text.trim(), answer.host), Ok(Some(result)) if !json::is_falsy(&result))
@@ -274,6 +308,27 @@ impl ErrorRule {
 }
 
 impl ErrorRule {
+    fn leads_there(&self, answer: &Answer<'_>) -> bool {
+        let location = || (answer.header)("location");
+        let leads = |there: &String| location().is_some_and(|it| it.contains(there));
+        self.redirect.as_ref().is_none_or(leads)
+    }
+
+    /// Whether what it looks for stands on the page, if it looks for anything.
+    fn fits_page(&self, answer: &Answer<'_>) -> bool {
+        const PAGE_BYTES_MAX: usize = 1 << 20;
+        let Some(css) = &self.css else {
+            return true;
+        };
+        if answer.query.decode != Decode::Html {
+            return false;
+        }
+        let body = &answer.body[..answer.body.len().min(PAGE_BYTES_MAX)];
+        let content_type = (answer.header)("content-type");
+        let page = charset::decode_page(body, content_type.as_deref(), &mut 0);
+        Dom::parse(&page).is_ok_and(|dom| dom.has(css))
+    }
+
     fn fits_headers(&self, answer: &Answer<'_>) -> bool {
         self.headers.iter().all(|(name, wanted)| {
             let told = (answer.header)(name);

@@ -214,6 +214,7 @@ const fn accepted(decode: Decode) -> &'static str {
              text/xml;q=0.9, */*;q=0.1"
         }
         Decode::Car => "application/vnd.ipld.car",
+        Decode::Html => "text/html, application/xhtml+xml;q=0.9, */*;q=0.1",
     }
 }
 

@@ -4,7 +4,7 @@ mod code;
 mod device;
 mod loopback;
 
-use crate::exchange::{send, shown};
+use crate::exchange::{log_in_by_form, send, shown};
 use crate::failure::{Failure, code as exit};
 use crate::place::Place;
 use crate::vault::{StoredApplication, Vault, kept};
@@ -110,6 +110,11 @@ impl Login<'_> {
                 let now_s = environment::real_now().micros().div_euclid(1_000_000);
                 let read = |status: u16, body: &[u8]| flow.read(status, body, now_s);
                 let issued = self.exchange(call, &asked, read).await?;
+                (asked, issued)
+            }
+            LoginKind::Form(flow) => {
+                let issued = log_in_by_form(self.fetcher, flow, &self.place.base, &asked).await;
+                let issued = issued.map_err(|error| failed(&error, &asked))?;
                 (asked, issued)
             }
             LoginKind::ClientCredentials { endpoint, register } => {

@@ -100,6 +100,20 @@ impl Purse {
         Ok(())
     }
 
+    /// The same from now on, at another pace, after a call that was just made.
+    pub(crate) async fn change_pace(
+        &mut self,
+        rule: Politeness,
+        host: &str,
+    ) -> Result<(), EngineError> {
+        self.be_polite(rule, host).await?;
+        let now = self.clock.limit();
+        if let Some(polite) = &mut self.polite {
+            polite.gait.sent(now);
+        }
+        Ok(())
+    }
+
     /// An answer tells how the host bears it; what is learnt is remembered.
     pub(super) async fn bear(
         &mut self,

@@ -1,10 +1,11 @@
 //! `[auth]`: how a network is asked by somebody it knows.
 
 use super::source::{Placed, Section};
+use super::web::read_css;
 use super::{keys, named_sections};
 use crate::auth::{
-    Auth, ClientAuth, CodeFlow, DeviceFlow, LoginKind, LoginMethod, Place, Pooling, Registration,
-    Sending, SessionFlow, TestCall, TokenEndpoint,
+    Auth, ClientAuth, CodeFlow, DeviceFlow, FormFlow, LoginKind, LoginMethod, Place, Pooling,
+    Registration, Sending, SessionFlow, TestCall, TokenEndpoint,
 };
 use kittiwake_model::Name;
 use url::Url;
@@ -21,6 +22,7 @@ const KEYS_OF_KINDS: &[(&str, &[&str])] = &[
     ("refresh", &["session"]),
     ("parameters", &["session"]),
     ("answer", &["session"]),
+    ("form", &["form"]),
 ];
 const KINDS: &[(&str, &str)] = &[
     ("token", "token"),
@@ -29,6 +31,7 @@ const KINDS: &[(&str, &str)] = &[
     ("device", "device"),
     ("oauth1", "oauth1"),
     ("session", "session"),
+    ("form", "form"),
 ];
 const POOLINGS: &[(&str, Pooling)] = &[
     ("forbidden", Pooling::Forbidden),
@@ -90,6 +93,7 @@ fn read_method(name: Name, section: &Section<'_, '_>) -> Option<LoginMethod> {
         "device" => read_device(section).map(LoginKind::Device),
         "client_credentials" => read_client(section),
         "session" => read_session(section).map(LoginKind::Session),
+        "form" => read_form(section).map(LoginKind::Form),
         "oauth1" => Some(LoginKind::OAuth1),
         _ => Some(LoginKind::Token),
     };
@@ -155,6 +159,13 @@ fn read_sending(section: &Section<'_, '_>, kind: &str) -> Sending {
             section.report(&section.span_of("send"), message, "leave `send` out");
         }
         return Sending::OAuth1;
+    }
+    if kind == "form" {
+        if section.has("send") {
+            let message = "a session of a web page is its cookies";
+            section.report(&section.span_of("send"), message, "leave `send` out");
+        }
+        return Sending::Header("cookie".to_owned());
     }
     let Some(send) = section.table("send") else {
         return Sending::Bearer;
@@ -269,6 +280,33 @@ fn read_session(section: &Section<'_, '_>) -> Option<SessionFlow> {
         access_key: access?.value,
         refresh_key: renewal?.value,
         account_key: answer.text("account").map(|text| text.value),
+    })
+}
+
+fn read_form(section: &Section<'_, '_>) -> Option<FormFlow> {
+    let Some(form) = section.table("form") else {
+        if !section.has("form") {
+            let example =
+                "form = { page = \"/login\", identifier = \"user\", password = \"password\" }";
+            section.missing("form", example);
+        }
+        return None;
+    };
+    form.expect_keys(keys::AUTH_FORM);
+    let page = need_place(&form, "page", "/login");
+    let identifier = form.need_text("identifier", "identifier = \"user\"");
+    let password = form.need_text("password", "password = \"password\"");
+    let css = form.text("css");
+    let cookies = form.texts("cookies").unwrap_or_default();
+    Some(FormFlow {
+        page: page?,
+        css: match css {
+            Some(text) => Some(read_css(&form, &text)?),
+            None => None,
+        },
+        identifier_field: identifier?.value,
+        password_field: password?.value,
+        cookies: cookies.into_iter().map(|text| text.value).collect(),
     })
 }
 

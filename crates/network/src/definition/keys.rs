@@ -19,6 +19,7 @@ pub(super) const TOP: &[&str] = &[
     "budgets",
     "politeness",
     "blocks",
+    "robots_txt",
     "types",
     "queries",
     "robots",
@@ -48,10 +49,12 @@ pub(super) const AUTH_METHOD: &[&str] = &[
     "refresh",
     "parameters",
     "answer",
+    "form",
 ];
 pub(super) const AUTH_SEND: &[&str] = &["header", "query"];
 pub(super) const AUTH_REGISTER: &[&str] = &["path", "parameters"];
 pub(super) const AUTH_ANSWER: &[&str] = &["access", "refresh", "account"];
+pub(super) const AUTH_FORM: &[&str] = &["page", "css", "identifier", "password", "cookies"];
 pub(super) const AUTH_TEST: &[&str] = &["path", "account", "scopes_header"];
 pub(super) const LIMIT_HEADERS: &[&str] = &[
     "limit",
@@ -81,6 +84,7 @@ pub(super) const BUDGET: &[&str] = &[
 pub(super) const COST: &[&str] = &["call", "item"];
 pub(super) const POLITENESS: &[&str] = &["start", "most"];
 pub(super) const BLOCK: &[&str] = &["status", "text", "redirect", "reason"];
+pub(super) const ROBOTS_TXT: &[&str] = &["obey", "again_after"];
 pub(super) const TYPE: &[&str] = &[
     "table",
     "resolve",
@@ -132,6 +136,7 @@ pub(super) const QUERY: &[&str] = &[
     "graphql",
     "path",
     "decode",
+    "html",
     "bytes_max",
     "parameters",
     "batch",
@@ -147,6 +152,18 @@ pub(super) const QUERY: &[&str] = &[
     "selects",
     "ignored",
     "source",
+];
+pub(super) const HTML: &[&str] = &[
+    "css",
+    "within",
+    "take",
+    "attribute",
+    "address",
+    "without",
+    "sorted",
+    "all",
+    "each",
+    "optional",
 ];
 pub(super) const QUERY_HOST: &[&str] = &["alias"];
 pub(super) const BATCH: &[&str] = &["parameter", "style", "alias", "max", "missing"];
@@ -211,7 +228,8 @@ pub(super) const STEP: &[&str] = &["query", "or", "follow", "backfill"];
 pub(super) const BACKFILL: &[&str] = &["query", "count"];
 pub(super) const SEED: &[&str] = &["pattern", "type", "alias", "value"];
 pub(super) const ERROR: &[&str] = &[
-    "status", "match", "header", "outcome", "reason", "subject", "query", "budget", "wait",
+    "status", "match", "css", "header", "redirect", "outcome", "reason", "subject", "query",
+    "budget", "wait",
 ];
 
 /// Every section and its keys, for documentation and for editors.
@@ -226,6 +244,7 @@ pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
         ("auth.methods.NAME.send", AUTH_SEND),
         ("auth.methods.NAME.register", AUTH_REGISTER),
         ("auth.methods.NAME.answer", AUTH_ANSWER),
+        ("auth.methods.NAME.form", AUTH_FORM),
         ("auth.methods.NAME.test", AUTH_TEST),
         ("limit_headers", LIMIT_HEADERS),
         ("limit_status", LIMIT_STATUS),
@@ -234,6 +253,7 @@ pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
         ("budgets.NAME.headers", LIMIT_HEADERS),
         ("politeness", POLITENESS),
         ("blocks", BLOCK),
+        ("robots_txt", ROBOTS_TXT),
         ("types.NAME", TYPE),
         ("types.NAME.shapes.NAME", SHAPE),
         ("types.NAME.states.NAME", STATE),
@@ -243,6 +263,7 @@ pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
         ("types.NAME.links.KIND", LINK),
         ("types.NAME.ignored", IGNORED),
         ("queries.NAME", QUERY),
+        ("queries.NAME.html.NAME", HTML),
         ("queries.NAME.host", QUERY_HOST),
         ("queries.NAME.costs.BUDGET", COST),
         ("queries.NAME.batch", BATCH),

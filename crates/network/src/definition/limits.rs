@@ -6,8 +6,10 @@ use super::visits::read_status;
 use super::{keys, named_sections};
 use crate::blocks::BlockRule;
 use crate::budget::{LimitHeaders, PercentHeader, ResetFormat};
+use crate::network::Query;
 use crate::network::{BudgetCondition, QueryCost};
 use crate::politeness::Politeness;
+use crate::web::robots::RobotsRule;
 use kittiwake_model::{BudgetRule, Counter, MONEY_SCALE, Name, Scope, Unit, WindowKind};
 
 /// No limit is greater: sums of some of them still fit.
@@ -285,6 +287,31 @@ fn read_cost(named: &Section<'_, '_>, budget: &str, is_money: bool) -> Option<(u
         }
     };
     Some((part("call")?, part("item")?))
+}
+
+/// `[robots_txt]`: whether hosts are asked what they do not want fetched. Where web pages are read they
+/// are, unless the definition says otherwise; who offers an API has terms for it.
+pub(super) fn read_robots_txt(top: &Section<'_, '_>, queries: &[Query]) -> Option<RobotsRule> {
+    const AGAIN_AFTER_US_MAX: i64 = 86_400_000_000;
+    let has_pages = queries.iter().any(|query| query.web.is_some());
+    let mut rule = RobotsRule {
+        again_after_us: AGAIN_AFTER_US_MAX,
+    };
+    let Some(section) = top.table("robots_txt") else {
+        return has_pages.then_some(rule);
+    };
+    section.expect_keys(keys::ROBOTS_TXT);
+    if let Some(text) = section.text("again_after")
+        && let Some(span_us) = read_span(&section, &text)
+    {
+        if span_us > AGAIN_AFTER_US_MAX {
+            let message = "what robots.txt says is believed for a day at most";
+            section.report(&text.span, message, "write `1d`, or less");
+        }
+        rule.again_after_us = span_us.min(AGAIN_AFTER_US_MAX);
+    }
+    let is_obeyed = section.boolean("obey").unwrap_or(true);
+    is_obeyed.then_some(rule)
 }
 
 /// `[politeness]`: how quickly a host is asked of whose limits nothing is written.

@@ -15,6 +15,7 @@ mod sending;
 mod source;
 mod types;
 mod visits;
+mod web;
 
 pub use keys::known_keys;
 pub use source::{DefinitionErrors, Problem};
@@ -93,6 +94,7 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
     let mut queries = queries::read_queries(&top, &declared);
     let digest = hex_of(&Sha256::digest(text.as_bytes()));
     complete(&mut queries, &auth.secret_parameters(), &digest);
+    let robots_txt = limits::read_robots_txt(&top, &queries);
     let robots = visits::read_robots(&top, &types, &queries);
     let host_kind = hosts::read_host_kind(&top, &types);
     let probe = hosts::read_probe(&top, &queries, host_kind.as_ref());
@@ -142,6 +144,7 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
         limit_headers: limits::read_headers(&top),
         politeness: limits::read_politeness(&top),
         blocks: limits::read_blocks(&top),
+        robots_txt,
         limit_status,
         seeds,
         errors,

@@ -6,6 +6,7 @@ use super::paging::{Marks, read_marks, read_page};
 use super::sending::{read_parameters, read_sending};
 use super::source::{Placed, Section};
 use super::types::{Types, link_table, read_at, read_ignored, read_pick, report_nameless};
+use super::web::read_web;
 use super::{digest_of, keys, named_sections};
 use crate::body::Sending;
 use crate::home::address_id;
@@ -34,6 +35,7 @@ const DECODES: &[(&str, Decode)] = &[
     ("xml", Decode::Xml),
     ("any", Decode::Any),
     ("car", Decode::Car),
+    ("html", Decode::Html),
 ];
 
 /// What a definition declares that queries may name.
@@ -130,6 +132,7 @@ fn read_query(name: Name, section: &Section<'_, '_>, declared: &Declared<'_>) ->
         needs: read_needs(section, declared.capabilities),
         proof: proof.map(|alias| alias.name),
         decode,
+        web: read_web(section, decode),
         bytes_max: section.number("bytes_max", 1..=ANSWER_BYTES_MAX),
         path,
         sending,
@@ -403,8 +406,9 @@ fn read_selects(section: &Section<'_, '_>, types: &Types, subject: &str, decode:
             },
         );
         let parent = path.keys.split_last().map(|(_, parent)| parent);
-        let parent =
-            parent.filter(|parent| decode != Decode::Json && path.each && !parent.is_empty());
+        let parent = parent.filter(|parent| {
+            !matches!(decode, Decode::Json | Decode::Html) && path.each && !parent.is_empty()
+        });
         selects.push(Select {
             slot: builder.slot(&path.keys),
             is_top: path.keys.is_empty(),

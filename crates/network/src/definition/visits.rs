@@ -4,6 +4,7 @@ use super::limits::{Declared, read_span};
 use super::queries::LISTS;
 use super::source::{Placed, Section};
 use super::types::{Types, outcome_of, report_expression};
+use super::web::read_css;
 use super::{checked_name, keys};
 use crate::expression::Expression;
 use crate::network::{Backfill, ErrorRule, Query, Robot, Step};
@@ -425,6 +426,10 @@ pub(super) fn read_errors(
         rules.push(ErrorRule {
             statuses,
             matcher: read_match(&section),
+            css: section
+                .text("css")
+                .and_then(|text| read_css(&section, &text)),
+            redirect: section.text("redirect").map(|text| text.value),
             headers: read_headers(&section),
             subject: section
                 .has("subject")

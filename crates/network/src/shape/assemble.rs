@@ -690,7 +690,7 @@ fn unquoted(raw: &str, notation: Notation) -> &str {
     let inner = || raw.strip_prefix('"')?.strip_suffix('"');
     match notation {
         Notation::Json | Notation::Car => raw,
-        Notation::Xml => inner().unwrap_or(raw),
+        Notation::Xml | Notation::Html => inner().unwrap_or(raw),
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) enum Notation {
     Xml,
     /// A whole account in one answer.
     Car,
+    /// Every value is text.
+    Html,
 }
 
 /// How much is taken of one answer. An object takes many times the memory of the few bytes that can
@@ -46,7 +48,7 @@ pub(crate) struct Bounds {
 impl Notation {
     pub(crate) const fn bounds(self) -> Bounds {
         match self {
-            Self::Json | Self::Xml => Bounds {
+            Self::Json | Self::Xml | Self::Html => Bounds {
                 objects: 20_000,
                 links: 100_000,
             },
@@ -72,7 +74,7 @@ impl Notation {
 
     /// Whether a list with nothing in it is not written at all.
     pub(crate) fn omits_empty_lists(self) -> bool {
-        self != Self::Json
+        matches!(self, Self::Xml | Self::Car)
     }
 }
 

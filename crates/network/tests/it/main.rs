@@ -33,3 +33,4 @@ mod shipped;
 mod signs;
 mod support;
 mod ways;
+mod webpages;

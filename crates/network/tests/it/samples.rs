@@ -1,7 +1,7 @@
 //! Answers and what they are read as, kept beside every definition; `networks/samples/README.md`
 //! says how they are named.
 
-use crate::support::{mastodon, root, shipped};
+use crate::support::{base, mastodon, root, shipped};
 use kittiwake_model::{Alias, Identity, Key};
 use kittiwake_network::{Answer, Ask, Network, Page, Query, Reading, RequestPlan};
 use serde::Deserialize;
@@ -302,7 +302,7 @@ fn every_part_of_a_sample_is_mapped_or_ignored_with_a_reason() {
             let query = network.query(&sample.query).unwrap();
             let headers = &sample.special.headers;
             let content_type = headers.get("content-type").map(String::as_str);
-            let tree = query.tree_of(content_type, &sample.body);
+            let tree = query.tree_of(&base(), content_type, &sample.body);
             let is_excused = sample.special.uncovered.is_some();
             assert_eq!(
                 tree.is_none(),
