@@ -16,6 +16,8 @@ impl Work<'_> {
     ) -> Result<(), StoreError> {
         match (table, standing) {
             (Table::Users, Standing::Present) => self.close_spell(key),
+            // Whoever only hides something is still there.
+            (_, Standing::Invalid(code)) if !code.invalidates_user() => Ok(()),
             (Table::Users, Standing::Invalid(code)) => self.open_spell(key, code),
             (Table::Statuses, Standing::Present) => self.undelete(key),
             (Table::Statuses, Standing::Invalid(_)) => self.delete(key),

@@ -97,6 +97,9 @@ pub async fn spells_open_and_close(make: Make<'_>) {
     show(&*store, 20, Standing::Present).await;
     let first = ("suspended", "10", Some("20"));
     assert_eq!(select(&*store, sql).await, spells(&[first]));
+    // Whoever is shown to hide something is there.
+    show(&*store, 25, Standing::Invalid(OutcomeCode::Protected)).await;
+    assert_eq!(select(&*store, sql).await, spells(&[first]));
     show(&*store, 30, Standing::Invalid(OutcomeCode::Deactivated)).await;
     assert_eq!(
         select(&*store, sql).await,
