@@ -547,6 +547,10 @@ mod tests {
             ("usage_header = \"x\"", "is for kind = \"percent\" only"),
             ("authenticated = false", "write scope = \"ip\""),
             (
+                "tokens = \"bot\"",
+                "unknown variant `bot`, expected `app` or `user`",
+            ),
+            (
                 "refusal = { status = 302 }",
                 "the status 302; write one from 400 to 599",
             ),
@@ -558,6 +562,10 @@ mod tests {
                 "{line}: {told}"
             );
         }
+        let everybody =
+            format!("[[bucket]]\n{SOUND}tokens = \"app\"\n").replace("token\"", "host\"");
+        let told = read(&everybody).unwrap_err().to_string();
+        assert!(told.contains("for limits of those who have one"), "{told}");
         assert!(error("name = \"\"").contains("write for example name = \"lookup\""));
         assert!(error("name = \"a\\nb\"").starts_with("bucket \"a\\nb\": `name` has"));
     }

@@ -210,7 +210,7 @@ pub(super) fn media_object(ask: &Ask<'_>, media: &Media) -> Value {
 }
 
 /// The three signs that the network never sends as they are.
-pub(super) fn escape(text: &str) -> String {
+fn escape(text: &str) -> String {
     let text = text.replace('&', "&amp;");
     text.replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::ask::Ask;
 use super::identity::post_id;
-use super::post::{escape, hashtags};
+use super::post::hashtags;
 use crate::dialect::{View, plain_text};
 use crate::world::Post;
 use crate::world::time::{DAY_US, iso_ms};
@@ -48,7 +48,7 @@ impl View<'_> {
         let profile = world.profile(user, self.now.at_us);
         let traits = world.traits(user);
         let counts = world.counts(user, self.now);
-        let description = escape(&plain_text(&profile.note_html));
+        let description = plain_text(&profile.note_html);
         let mut whole = Map::new();
         let mut put = |name: &str, value: Value| whole.insert(name.to_owned(), value);
         let tags = hashtags(&description);
