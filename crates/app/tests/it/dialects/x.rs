@@ -18,6 +18,9 @@ const X: Speaks = Speaks {
 const APP: &str = "laboratory-planted-0123456789";
 /// Everything that can be had of others.
 const ROBOTS: &str = "relations,profiles,statuses,comments_all,reposts";
+/// The same without the archive: its limit of one call a second is shorter than the way of a call
+/// when the time of limits runs a thousand times as fast.
+const LIMITED_ROBOTS: &str = "relations,profiles,statuses,comments,reposts";
 const WEEK_US: i64 = 7 * 86_400_000_000;
 
 /// The ground truth, in X's ids.
@@ -277,8 +280,9 @@ impl Expected {
             (
                 "missing",
                 &self.missing,
-                "SELECT DISTINCT key AS \"@\", outcome FROM outcomes WHERE query = 'users'
-                 AND outcome IN ('suspended', 'not found')",
+                // Somebody who is named elsewhere is gone, and not only unknown.
+                "SELECT key AS \"@\", CASE outcome WHEN 'gone' THEN 'not found' ELSE outcome END
+                 FROM outcomes WHERE query = 'users' AND outcome <> 'ok'",
             ),
         ]
     }
@@ -294,8 +298,8 @@ fn compare(scene: &Scene, truth: &Truth) {
     }
     held.finish();
     // Answers name what they answered, though it cannot be seen any more.
-    let hidden = "SELECT count(*) FROM statuses s JOIN statuses p ON p.key = s.reply_to
-                  WHERE p.created_us IS NULL";
+    let hidden = "SELECT count(*) FROM statuses WHERE reply_to NOT IN
+                  (SELECT key FROM statuses WHERE created_us IS NOT NULL)";
     assert!(scene.count(hidden) > 0, "no answer to what is gone");
 }
 
@@ -327,8 +331,13 @@ fn strict_limits_are_kept_and_everything_is_found() {
     // Windows of a quarter of an hour pass in half a second.
     let scene = Scene::start(X, "--users 60 --limits strict --limit-speed 1800");
     let truth = Truth::read(&scene.sim, "");
-    scene.crawl_to(0, APP, &words(&truth, ROBOTS));
-    assert_eq!(scene.sim.violations(), 0);
+    scene.crawl_to(0, APP, &words(&truth, LIMITED_ROBOTS));
+    assert_eq!(
+        scene.sim.violations(),
+        0,
+        "{}",
+        scene.sim.json("/_sim/ledger?calls=0")["violations"]
+    );
     compare(&scene, &truth);
     let ledger = scene.sim.json("/_sim/ledger?calls=0");
     let windows = ledger["windows"].as_array().expect("windows");
@@ -345,10 +354,10 @@ fn strict_limits_are_kept_and_everything_is_found() {
 fn a_hostile_network_and_kills_take_only_what_is_withdrawn() {
     let scene = Scene::start(
         X,
-        "--users 60 --limits strict --limit-speed 1800 --faults hostile --stall-ms 50",
+        "--users 150 --limits strict --limit-speed 1800 --faults hostile --stall-ms 50",
     );
     let before = Truth::read(&scene.sim, "");
-    let words = words(&before, ROBOTS);
+    let words = words(&before, LIMITED_ROBOTS);
     let mut dice = Dice::new("kills of X");
     let mut kills = 0;
     for round in 0..6 {
@@ -357,7 +366,12 @@ fn a_hostile_network_and_kills_take_only_what_is_withdrawn() {
     }
     scene.crawl_to(0, APP, &words);
     assert!(kills > 2, "{kills} kills");
-    assert_eq!(scene.sim.violations(), 0);
+    assert_eq!(
+        scene.sim.violations(),
+        0,
+        "{}",
+        scene.sim.json("/_sim/ledger?calls=0")["violations"]
+    );
     let after = Truth::read(&scene.sim, "");
     let (most, least) = (before.expected(), after.expected());
     let lost = held_between(&scene, &least, &most);
@@ -399,7 +413,7 @@ fn held_between(scene: &Scene, least: &Expected, most: &Expected) -> usize {
 }
 
 #[test]
-fn batches_are_full_and_a_poison_id_costs_only_itself() {
+fn batches_are_full() {
     let scene = Scene::start(X, "--users 600 --limits off");
     let truth = Truth::read(&scene.sim, "");
     let words = format!("{} --limits off", words(&truth, "profiles"));
@@ -414,11 +428,16 @@ fn batches_are_full_and_a_poison_id_costs_only_itself() {
     println!("{asked} accounts in batches of {full:?}");
     assert_eq!(asked, 600);
     assert!(asked * 100 >= full.len() * 100 * 95, "{full:?}");
+}
+
+#[test]
+fn a_poison_id_costs_only_itself() {
+    let scene = Scene::start(X, "--users 150 --limits off");
+    let truth = Truth::read(&scene.sim, "");
+    let words = words(&truth, "profiles");
     // One that is no number spoils every batch that it is in: halves of 100 are 7.
-    let before = scene.calls().len();
-    std::fs::remove_file(scene.folder.path("t.db")).expect("the crawl's file");
-    scene.crawl_to(0, APP, &format!("id:12x7 {words}"));
-    let calls = scene.calls().split_off(before);
+    scene.crawl_to(0, APP, &format!("id:12x7 {words} --limits off"));
+    let calls = scene.calls();
     let refused = calls.iter().filter(|call| call["status"] == 400).count();
     println!("{refused} calls were refused, of {}", calls.len());
     assert!((1..=8).contains(&refused), "{refused}");
@@ -478,13 +497,14 @@ fn the_cap_of_a_month_stops_posts_and_nothing_else() {
     let scene = Scene::start_in(capped(150), X, "--users 60 --limits-file capped.toml");
     let truth = Truth::read(&scene.sim, "");
     let words = words(&truth, "relations,profiles,statuses");
-    let summary = scene.crawl_to(3, APP, &format!("{words} --max-time 20s"));
+    let summary = scene.crawl_to(3, APP, &format!("{words} --max-time 6s"));
     assert_eq!(scene.sim.violations(), 0, "{summary}");
     let profiles = "SELECT count(*) FROM frontier WHERE robot = 'profiles' AND visited_us IS NULL";
     assert_eq!(scene.count(profiles), 0, "profiles go on");
     let relations =
         "SELECT count(*) FROM frontier WHERE robot = 'relations' AND visited_us IS NULL";
     assert_eq!(scene.count(relations), 0, "relations go on");
+    println!("{}", summary["end"]);
     let left = "SELECT count(*) FROM frontier WHERE robot = 'statuses' AND visited_us IS NULL";
     assert!(scene.count(left) > 0, "the cap was never met");
 }
@@ -539,8 +559,8 @@ fn searches_tags_and_counts_find_what_the_last_days_have() {
     assert!(!tagged.is_empty());
     assert_eq!(tagged.difference(&held).count(), 0, "{tagged:?} {held:?}");
     let found = "SELECT count(*) FROM links WHERE kind = 'found'";
-    let counted =
-        "SELECT sum(json_extract(extra, '$.posts_count')) FROM objects WHERE type = 'count'";
+    let counted = "SELECT sum(json_extract(o.extra, '$.posts_count')) FROM objects o
+                   JOIN ids i ON i.key = o.key AND i.canonical = 1 WHERE i.type = 'count'";
     let (found, counted) = (scene.count(found), scene.count(counted));
     println!("{} tagged, {found} found, {counted} counted", tagged.len());
     assert!(found > 0 && counted == found);
@@ -554,16 +574,20 @@ fn calls_are_as_few_as_pages_and_batches_allow() {
     scene.crawl_to(0, APP, &format!("{words} --limits off"));
     let users = truth.users.len() as u64;
     let count = |user: &Value, name: &str| user[name].as_u64().unwrap_or(0);
-    let pages = |name: &str, size: u64| -> u64 {
-        let pages = truth
-            .users
-            .values()
-            .map(|user| match user["locked"] == true {
-                true => 1,
-                false => count(user, name).div_ceil(size).max(1),
-            });
-        pages.sum()
+    let is_open = |user: &Value| user["locked"] == false && user["suspended"] == false;
+    let pages = |name: &str| -> u64 {
+        let page_of = |user: &Value| match is_open(user) {
+            true => count(user, name).div_ceil(1_000).max(1),
+            false => 1,
+        };
+        truth.users.values().map(page_of).sum()
     };
+    // Of whoever is gone the first list tells it.
+    let banned = truth
+        .users
+        .values()
+        .filter(|user| user["suspended"] == true);
+    let banned = banned.count() as u64;
     let mut written: BTreeMap<String, u64> = BTreeMap::new();
     for status in truth.shown() {
         *written.entry(field(status, "author")).or_default() += 1;
@@ -588,13 +612,13 @@ fn calls_are_as_few_as_pages_and_batches_allow() {
                 query: "following",
                 what: "accounts",
                 things: users,
-                calls: pages("following", 1_000),
+                calls: pages("following"),
             },
             Least {
                 query: "followers",
                 what: "accounts",
                 things: users,
-                calls: pages("followers", 1_000),
+                calls: pages("followers") - banned,
             },
             Least {
                 query: "timeline",
