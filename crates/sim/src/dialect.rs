@@ -21,8 +21,8 @@ use crate::answer::Answer;
 use crate::bluesky::Bluesky;
 use crate::faults::{Disturbance, Walk, Walked};
 use crate::http::{self, Sending, Shared};
-use crate::limits::{Caller, DeclaredLimits};
-use crate::mastodon::{QUERIES, other_side};
+use crate::limits::{Caller, DeclaredLimits, StatusAnswer};
+use crate::mastodon::{AccountCache, QUERIES, other_side};
 use crate::params::Params;
 use crate::question::{Reply, Topic, host_of, target_of};
 use crate::spoil::{OVERLAP, Spoil};
@@ -101,6 +101,8 @@ pub(crate) struct Matter {
     pub(crate) is_free: bool,
     /// Whether the answer may take long, because it is made from many users.
     pub(crate) is_wide: bool,
+    /// Whether the answer tells what is left of limits.
+    pub(crate) tells_limits: bool,
 }
 
 /// What a caller has shown.
@@ -119,8 +121,14 @@ pub(crate) enum Shown {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) world: &'a World,
+    /// Whatever a dialect writes of users, whole: their counts cost as much as their lists.
+    pub(crate) accounts: &'a AccountCache,
     pub(crate) now: Moment<'a>,
     pub(crate) shown: Shown,
+    /// The name of the user whose token it is; none if it is the application's own.
+    pub(crate) owner: Option<&'a str>,
+    /// How the caller stands, if the answer tells it and there are limits.
+    pub(crate) limits: Option<&'a StatusAnswer>,
     /// How a page is to be spoilt, if the answer has one.
     pub(crate) spoil: Option<Spoil>,
 }
@@ -278,11 +286,19 @@ pub(crate) async fn handle(
     let reply = match refused {
         Some(answer) => answer.into(),
         None => {
+            let limits = if matter.tells_limits {
+                let now = shared.clock.limit();
+                shared.books().limiter.status(&caller, now)
+            } else {
+                None
+            };
             let asked = Asked {
                 speech,
                 heard,
                 walk: matter.walk,
                 shown,
+                owner: owner(&caller),
+                limits,
                 disturbance,
             };
             asked.reply(&shared, matter.is_wide).await
@@ -307,13 +323,26 @@ fn shown(caller: &Caller, is_token: bool) -> Shown {
     }
 }
 
+fn owner(caller: &Caller) -> Option<String> {
+    match caller {
+        Caller::Token {
+            user,
+            is_of_user: true,
+            ..
+        } => Some(user.clone()),
+        _ => None,
+    }
+}
+
 /// A call that is to be answered.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Asked {
     speech: &'static dyn Speech,
     heard: Heard,
     walk: Option<Walk>,
     shown: Shown,
+    owner: Option<String>,
+    limits: Option<StatusAnswer>,
     disturbance: Option<Disturbance>,
 }
 
@@ -334,8 +363,11 @@ impl Asked {
         let withdrawn = shared.faults.withdrawn();
         let mut view = View {
             world: &shared.world,
+            accounts: &shared.accounts,
             now: Moment::new(now_us, &withdrawn),
             shown: self.shown,
+            owner: self.owner.as_deref(),
+            limits: self.limits.as_ref(),
             spoil: None,
         };
         match self.disturbance {

@@ -334,6 +334,7 @@ pub(crate) fn caller(shown: Option<&str>, peer: SocketAddr) -> (Caller, bool) {
         token: token.to_owned(),
         user: user.to_owned(),
         app: app.to_owned(),
+        is_of_user: token.contains('/'),
         address,
     };
     (caller, true)

@@ -102,6 +102,11 @@ impl Held {
         }
     }
 
+    /// What the file holds.
+    pub(crate) fn rows(&self, sql: &str) -> Rows {
+        held_rows(&self.tables, &self.names, sql)
+    }
+
     /// Notes what is missing from the file, and what is in it that the server does not have.
     pub(crate) fn compare(&mut self, what: &str, expected: &Rows, sql: &str) {
         let held = held_rows(&self.tables, &self.names, sql);

@@ -125,6 +125,12 @@ pub(super) struct Resource {
 }
 
 impl StatusAnswer {
+    /// How much a bucket allows, and how much of that is used.
+    pub(crate) fn used(&self, bucket: &str) -> Option<(u64, u64)> {
+        let found = self.resources.get(bucket)?;
+        Some((found.limit, found.limit.saturating_sub(found.remaining)))
+    }
+
     pub(super) fn new(notes: impl Iterator<Item = Note>) -> Self {
         let resources = notes.map(|note| {
             let name = match note.key.query {

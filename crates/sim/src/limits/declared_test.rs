@@ -32,6 +32,7 @@ fn token(name: &str, user: &str, app: &str) -> Caller {
         token: name.to_owned(),
         user: user.to_owned(),
         app: app.to_owned(),
+        is_of_user: name.contains('/'),
         address: "10.1.1.1".to_owned(),
     }
 }

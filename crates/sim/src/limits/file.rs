@@ -42,6 +42,7 @@ struct BucketText {
     #[serde(default)]
     paging: bool,
     authenticated: Option<bool>,
+    tokens: Option<TokensText>,
     kind: KindText,
     limit: u64,
     window_seconds: Option<u64>,
@@ -54,6 +55,14 @@ struct BucketText {
     usage_header: Option<String>,
     #[serde(default)]
     refusal: RefusalText,
+}
+
+/// Whose tokens a limit is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TokensText {
+    App,
+    User,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -191,6 +200,7 @@ impl BucketText {
             is_each_query: self.each == Some(EachText::Query),
             is_paging_only: self.paging,
             authenticated: self.authenticated,
+            of_users: self.tokens.map(|tokens| tokens == TokensText::User),
             limit: self.limit,
             scope: match self.scope {
                 ScopeText::Ip => Scope::Ip,
@@ -243,6 +253,12 @@ impl BucketText {
             return Err(
                 "calls without a token have neither app, user nor token; write scope = \"ip\" or \
                  leave out `authenticated`"
+                    .to_owned(),
+            );
+        }
+        if !needs_token && self.tokens.is_some() {
+            return Err(
+                "`tokens` is for limits of those who have one; write scope = \"app\" or \"user\""
                     .to_owned(),
             );
         }
@@ -531,6 +547,10 @@ mod tests {
             ("usage_header = \"x\"", "is for kind = \"percent\" only"),
             ("authenticated = false", "write scope = \"ip\""),
             (
+                "tokens = \"bot\"",
+                "unknown variant `bot`, expected `app` or `user`",
+            ),
+            (
                 "refusal = { status = 302 }",
                 "the status 302; write one from 400 to 599",
             ),
@@ -542,6 +562,10 @@ mod tests {
                 "{line}: {told}"
             );
         }
+        let everybody =
+            format!("[[bucket]]\n{SOUND}tokens = \"app\"\n").replace("token\"", "host\"");
+        let told = read(&everybody).unwrap_err().to_string();
+        assert!(told.contains("for limits of those who have one"), "{told}");
         assert!(error("name = \"\"").contains("write for example name = \"lookup\""));
         assert!(error("name = \"a\\nb\"").starts_with("bucket \"a\\nb\": `name` has"));
     }

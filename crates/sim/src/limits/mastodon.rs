@@ -250,6 +250,7 @@ mod tests {
             token: token.to_owned(),
             user: user.to_owned(),
             app: token.to_owned(),
+            is_of_user: true,
             address: "127.0.0.1".to_owned(),
         }
     }

@@ -59,6 +59,8 @@ pub(crate) enum Caller {
         token: String,
         user: String,
         app: String,
+        /// Whether it speaks for a user, not for the application alone.
+        is_of_user: bool,
         address: String,
     },
 }

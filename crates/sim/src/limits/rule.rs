@@ -53,6 +53,8 @@ pub(super) struct Rule {
     pub(super) is_paging_only: bool,
     /// Only calls with a token, or only calls without.
     pub(super) authenticated: Option<bool>,
+    /// Only calls with tokens of users, or only calls with the application's own.
+    pub(super) of_users: Option<bool>,
     pub(super) kind: Kind,
     pub(super) limit: u64,
     /// What a call of a query costs; 1 if it is not listed.
@@ -137,6 +139,16 @@ impl Rule {
             .authenticated
             .is_some_and(|only| only != is_authenticated)
         {
+            return None;
+        }
+        let is_of_user = matches!(
+            caller,
+            Caller::Token {
+                is_of_user: true,
+                ..
+            }
+        );
+        if self.of_users.is_some_and(|only| only != is_of_user) {
             return None;
         }
         self.scope.of(caller)

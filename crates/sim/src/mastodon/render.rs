@@ -27,7 +27,7 @@ pub(crate) struct AccountCache {
 }
 
 impl AccountCache {
-    fn get(&self, user: u64, version: Version) -> Option<Arc<RawValue>> {
+    pub(crate) fn get(&self, user: u64, version: Version) -> Option<Arc<RawValue>> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if inner.0 == version {
             inner.1.get(&user).cloned()
@@ -36,7 +36,7 @@ impl AccountCache {
         }
     }
 
-    fn put(&self, user: u64, version: Version, account: Arc<RawValue>) {
+    pub(crate) fn put(&self, user: u64, version: Version, account: Arc<RawValue>) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if inner.0 != version || inner.1.len() >= CACHED_ACCOUNTS_MAX {
             inner.0 = version;
