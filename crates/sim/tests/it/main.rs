@@ -18,4 +18,5 @@ mod search;
 mod shapes;
 mod tags;
 mod truth;
+mod weibo;
 mod wire;
