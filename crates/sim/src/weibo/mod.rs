@@ -2,7 +2,7 @@
 //!
 //! Written by hand from the network's wiki and recorded answers. Originals and reposts are posts here;
 //! what answers them, at any depth, are comments under the post that the thread began with, as long as
-//! that is there. The tags that people feature are what they call themselves. A banned account is
+//! that is there. Reposts of comments are not shown. The tags that people feature are what they call themselves. A banned account is
 //! said not to exist, nobody hides lists, and texts are never cut.
 //!
 //! An account that is asked for is anybody's: that is how it was in 2011. A token that begins with
@@ -24,7 +24,7 @@ use crate::answer::Answer;
 use crate::dialect::{AllowanceAsked, Heard, Matter, Shown, Speech, View};
 use crate::faults::{List, Walk, Walked};
 use crate::world::time::{SECOND_US, in_beijing};
-use crate::world::{Post, World, ids};
+use crate::world::{Link, Post, World, ids};
 
 /// What chooses a page of a list.
 const PAGING: [&str; 5] = ["max_id", "since_id", "page", "cursor", "max_time"];
@@ -412,8 +412,16 @@ impl<'a> Teller<'a> {
             .all(|name| self.heard.params.get(name).is_none_or(|uid| uid == own))
     }
 
-    /// Originals and reposts are posts, what answers is a comment.
-    const fn is_status(post: &Post) -> bool {
-        !matches!(post.link, crate::world::Link::Reply(_))
+    /// Originals and reposts of them are posts, what answers is a comment. Nobody can repeat those.
+    fn is_status(&self, post: &Post) -> bool {
+        let is_comment = |post: &Post| matches!(post.link, Link::Reply(_));
+        match post.link {
+            Link::None => true,
+            Link::Reply(_) => false,
+            Link::Repost(target) => {
+                let original = self.view.world.post_with_id(target.id());
+                original.is_some_and(|original| !is_comment(&original))
+            }
+        }
     }
 }

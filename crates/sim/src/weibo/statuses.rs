@@ -25,7 +25,7 @@ impl Teller<'_> {
     /// What a user posted, newest first.
     pub(super) fn own_posts(&self, user: u64) -> Vec<Post> {
         let posts = self.view.world.timeline_down(user, self.view.now, NEWEST);
-        posts.filter(Self::is_status).collect()
+        posts.filter(|post| self.is_status(post)).collect()
     }
 
     pub(super) fn cut_timeline(&self) -> Result<Cut<Post>, Problem> {
@@ -64,7 +64,7 @@ impl Teller<'_> {
         let places = tag_place(topic).into_iter().collect();
         let posts = self.view.world.tagged_down(places, self.view.now, NEWEST);
         let posts: Vec<Post> = posts
-            .filter(Self::is_status)
+            .filter(|post| self.is_status(post))
             .take(TOPIC_POSTS_MAX)
             .collect();
         Ok(self.answer_posts("statuses", &self.by_page(&posts, 10, 50)))
@@ -90,7 +90,7 @@ impl Teller<'_> {
 
     fn visible(&self, id: u64) -> Option<Post> {
         let post = self.view.world.visible_post(id, self.view.now);
-        post.filter(Self::is_status)
+        post.filter(|post| self.is_status(post))
     }
 
     pub(super) fn status(&self) -> Result<Answer, Problem> {
@@ -107,7 +107,7 @@ impl Teller<'_> {
                 Some(post) => Some(self.post(&post)),
                 None => world
                     .post_with_id(id)
-                    .filter(|post| Self::is_status(post) && post.draft.at_us <= self.view.now.at_us)
+                    .filter(|post| self.is_status(post) && post.draft.at_us <= self.view.now.at_us)
                     .map(|post| tombstone(&post)),
             })
             .collect();
@@ -189,7 +189,7 @@ impl Teller<'_> {
     fn answered_comment(&self, comment: &Post) -> Option<Post> {
         let parent = self.view.world.parent(comment, self.view.now)?;
         let parent = self.view.world.post_with_id(parent.id())?;
-        (!Self::is_status(&parent)).then_some(parent)
+        (!self.is_status(&parent)).then_some(parent)
     }
 
     /// A comment by itself. Its `mid` is a number of its own.

@@ -162,7 +162,7 @@ impl Teller<'_> {
             .zip(weights)
             .map(|(tag, weight)| {
                 let number = TAG_BASE + tag_place(tag.name).unwrap_or(TAGS.len()) as u64;
-                let mut value = json!({ "weight": weight.statuses.to_string(), "flag": "0" });
+                let mut value = json!({ "weight": weight.statuses });
                 value[number.to_string()] = json!(tag.name);
                 value
             })
