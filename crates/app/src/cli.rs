@@ -486,6 +486,7 @@ pub(crate) enum SimDialect {
     Mastodon,
     Bluesky,
     X,
+    Weibo,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

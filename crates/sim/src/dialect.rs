@@ -21,12 +21,13 @@ use crate::answer::Answer;
 use crate::bluesky::Bluesky;
 use crate::faults::{Disturbance, Walk, Walked};
 use crate::http::{self, Sending, Shared};
-use crate::limits::{Caller, DeclaredLimits, StatusAnswer};
+use crate::limits::{Allowance, Caller, DeclaredLimits, Refusal, StatusAnswer};
 use crate::mastodon::{AccountCache, QUERIES, other_side};
 use crate::params::Params;
 use crate::question::{Reply, Topic, host_of, target_of};
 use crate::spoil::{OVERLAP, Spoil};
 use crate::stay::Stay;
+use crate::weibo::Weibo;
 use crate::wire::Peer;
 use crate::world::{Moment, World};
 use crate::x::X;
@@ -38,6 +39,7 @@ pub enum Dialect {
     Mastodon,
     Bluesky,
     X,
+    Weibo,
 }
 
 impl Dialect {
@@ -47,6 +49,7 @@ impl Dialect {
             Self::Mastodon => None,
             Self::Bluesky => Some(&Bluesky),
             Self::X => Some(&X),
+            Self::Weibo => Some(&Weibo),
         }
     }
 
@@ -133,6 +136,17 @@ pub(crate) struct View<'a> {
     pub(crate) spoil: Option<Spoil>,
 }
 
+/// Somebody asks what is left of limits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AllowanceAsked<'a> {
+    pub(crate) heard: &'a Heard,
+    pub(crate) shown: Shown,
+    /// The buckets that can cover the caller; none where there are no limits.
+    pub(crate) left: &'a [Allowance],
+    /// The time of limits.
+    pub(crate) now_us: i64,
+}
+
 /// How a network speaks. Pure: the world, its time and what goes wrong are arguments.
 pub(crate) trait Speech: Debug + Send + Sync {
     fn queries(&self) -> &'static [&'static str];
@@ -149,6 +163,12 @@ pub(crate) trait Speech: Debug + Send + Sync {
     /// The answer, or the network's words for why there is none. What the caller has shown is for the
     /// dialect to judge.
     fn answer(&self, view: View<'_>, heard: &Heard) -> Answer;
+
+    /// The network's page about what is left of limits, where that is what is asked for. It costs
+    /// nothing, and nothing happens to it.
+    fn allowance(&self, _asked: AllowanceAsked<'_>) -> Option<Answer> {
+        None
+    }
 
     /// What this page of a user's list and the one before show, as far as faults need to know.
     fn walked(&self, view: View<'_>, heard: &Heard) -> Option<Walked>;
@@ -224,8 +244,7 @@ pub(crate) fn plain_text(html: &str) -> String {
             break;
         };
         match &rest[..=length] {
-            "<br />" => text.push('\n'),
-            "</p>" => text.push('\n'),
+            "<br />" | "</p>" => text.push('\n'),
             _ => {}
         }
         rest = &rest[length + 1..];
@@ -268,7 +287,8 @@ pub(crate) async fn handle(
     let (mut verdict, entered) = http::count(&shared, &caller, &topic, matter.is_free);
     let stay = Stay::new(&shared, verdict.take_held());
     let refused = match &verdict.refusal {
-        Some(refusal) => Some(http::refused(refusal)),
+        Some(refusal) => Some(refused(refusal, &heard.path)),
+        None if matter.is_free => allowance(&shared, speech, &heard, (&caller, shown)),
         None if is_loop => {
             let url = format!("http://{}{}", heard.host, heard.path);
             Some(Answer::redirect(other_side(&url)))
@@ -283,26 +303,25 @@ pub(crate) async fn handle(
     if !shared.latency.is_zero() {
         tokio::time::sleep(shared.latency).await;
     }
-    let reply = match refused {
-        Some(answer) => answer.into(),
-        None => {
-            let limits = if matter.tells_limits {
-                let now = shared.clock.limit();
-                shared.books().limiter.status(&caller, now)
-            } else {
-                None
-            };
-            let asked = Asked {
-                speech,
-                heard,
-                walk: matter.walk,
-                shown,
-                owner: owner(&caller),
-                limits,
-                disturbance,
-            };
-            asked.reply(&shared, matter.is_wide).await
-        }
+    let reply = if let Some(answer) = refused {
+        answer.into()
+    } else {
+        let limits = if matter.tells_limits {
+            let now = shared.clock.limit();
+            shared.books().limiter.status(&caller, now)
+        } else {
+            None
+        };
+        let asked = Asked {
+            speech,
+            heard,
+            walk: matter.walk,
+            shown,
+            owner: owner(&caller),
+            limits,
+            disturbance,
+        };
+        asked.reply(&shared, matter.is_wide).await
     };
     let sending = Sending {
         verdict,
@@ -311,6 +330,34 @@ pub(crate) async fn handle(
         stay,
     };
     http::finish(&shared, &topic, reply, sending)
+}
+
+/// The words of a refusal, in which `{path}` stands for what was asked.
+fn refused(refusal: &Refusal, path: &str) -> Answer {
+    let mut answer = http::refused(refusal);
+    if let Some(body) = &refusal.body {
+        let path = serde_json::json!(path).to_string();
+        // Without the quotation marks, which stand in the body.
+        let body = body.replace("{path}", &path[1..path.len() - 1]);
+        answer.body = body.into_bytes();
+    }
+    answer
+}
+
+fn allowance(
+    shared: &Shared,
+    speech: &dyn Speech,
+    heard: &Heard,
+    (caller, shown): (&Caller, Shown),
+) -> Option<Answer> {
+    let now = shared.clock.limit();
+    let left = shared.books().limiter.allowances(caller, now);
+    speech.allowance(AllowanceAsked {
+        heard,
+        shown,
+        left: &left,
+        now_us: now.micros(),
+    })
 }
 
 fn shown(caller: &Caller, is_token: bool) -> Shown {
@@ -424,7 +471,7 @@ mod tests {
 
     #[test]
     fn the_limits_of_every_dialect_can_be_read() {
-        for dialect in [Dialect::Bluesky, Dialect::X] {
+        for dialect in [Dialect::Bluesky, Dialect::X, Dialect::Weibo] {
             let speech = dialect.speech().unwrap();
             DeclaredLimits::parse_for(speech.limits(), dialect).unwrap();
         }

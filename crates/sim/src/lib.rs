@@ -37,6 +37,7 @@ mod spoil;
 mod stay;
 mod trace;
 mod truth;
+mod weibo;
 mod wire;
 mod world;
 mod x;

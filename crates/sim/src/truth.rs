@@ -28,6 +28,8 @@ pub(crate) enum Table {
     Reposters,
     /// Who shows which tags on the profile.
     UserTags,
+    /// Which thread every reply is in, whether or not the rest of it is still there.
+    Threads,
     /// The instances, where there are several.
     Hosts,
 }
@@ -45,6 +47,7 @@ impl FromStr for Table {
             "likes" => Ok(Self::Likes),
             "reposters" => Ok(Self::Reposters),
             "user_tags" => Ok(Self::UserTags),
+            "threads" => Ok(Self::Threads),
             "hosts" => Ok(Self::Hosts),
             _ => Err(()),
         }
@@ -138,6 +141,7 @@ pub(crate) fn page(world: &World, asked: TruthPage<'_>) -> Option<Vec<u8>> {
             Table::Statuses => teller.posts(user, done, &mut lines, Teller::status),
             Table::Comments => teller.posts(user, done, &mut lines, Teller::comment),
             Table::Reposters => teller.posts(user, done, &mut lines, Teller::reposter),
+            Table::Threads => teller.posts(user, done, &mut lines, Teller::thread),
             Table::Likes => teller.likes(user, done, &mut lines),
             Table::UserTags => teller.user_tags(user, done, &mut lines),
             Table::Users | Table::Tags | Table::Hosts => {}
@@ -366,6 +370,24 @@ impl Teller<'_> {
             "media": content.media.len(),
             "in_tag_timelines": world.is_in_tag_timelines(post),
             "searchable": world.is_searchable(post, self.now.at_us),
+        }))
+    }
+
+    /// A reply, also one whose parent is gone.
+    fn thread(&self, post: &Post) -> Option<Value> {
+        let Link::Reply(target) = post.link else {
+            return None;
+        };
+        if !self.is_told(post.user()) {
+            return None;
+        }
+        let beginning = self.world.beginning(post);
+        Some(json!({
+            "status": self.post_uri(post),
+            "parent": self.target_uri(target),
+            "parent_shown": self.world.is_draft_visible(&target, self.now),
+            "beginning": self.post_uri(&beginning),
+            "beginning_shown": self.world.is_visible(&beginning, self.now),
         }))
     }
 

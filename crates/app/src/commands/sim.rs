@@ -72,6 +72,7 @@ const fn dialect(named: SimDialect) -> Dialect {
         SimDialect::Mastodon => Dialect::Mastodon,
         SimDialect::Bluesky => Dialect::Bluesky,
         SimDialect::X => Dialect::X,
+        SimDialect::Weibo => Dialect::Weibo,
     }
 }
 

@@ -11,6 +11,8 @@ mod posts;
 mod refusals;
 mod route;
 
+use std::ops::Deref;
+
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
@@ -76,6 +78,7 @@ impl Speech for Bluesky {
             cursor: cursor.to_owned(),
             walk,
             is_free: false,
+            tells_limits: false,
             is_wide: matches!(route, Route::SearchActors(_) | Route::SearchPosts(_)),
         }
     }
@@ -88,13 +91,14 @@ impl Speech for Bluesky {
         };
         match refusal {
             Some(refusal) => refusal.into(),
-            None => view
-                .bluesky(&Route::read(heard), heard)
+            None => AppView(view)
+                .told(&Route::read(heard), heard)
                 .unwrap_or_else(Answer::from),
         }
     }
 
     fn walked(&self, view: View<'_>, heard: &Heard) -> Option<Walked> {
+        let view = AppView(view);
         let page = Page::read(heard).ok()?;
         match Route::read(heard) {
             Route::Follows(actor) => {
@@ -131,6 +135,18 @@ fn walked_follows(list: &[Follow], page: &Page) -> Walked {
 
 fn before<T: Clone>(list: &[T], start: usize) -> Vec<T> {
     list[start.saturating_sub(crate::spoil::OVERLAP)..start].to_vec()
+}
+
+/// The world as this network tells it.
+#[derive(Debug)]
+struct AppView<'a>(View<'a>);
+
+impl<'a> Deref for AppView<'a> {
+    type Target = View<'a>;
+
+    fn deref(&self) -> &View<'a> {
+        &self.0
+    }
 }
 
 /// Which part of a list is asked for.
@@ -188,8 +204,8 @@ impl Page {
     }
 }
 
-impl View<'_> {
-    fn bluesky(&self, route: &Route, heard: &Heard) -> Result<Answer, Refusal> {
+impl AppView<'_> {
+    fn told(&self, route: &Route, heard: &Heard) -> Result<Answer, Refusal> {
         match route {
             Route::ResolveHandle(handle) => self.resolve_handle(handle),
             Route::Profile(actor) => {

@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 
 use super::names::{self, HANDLE_DOMAIN};
 use super::refusals::Refusal;
-use super::{Page, paged};
+use super::{AppView, Page, paged};
 use crate::answer::Answer;
-use crate::dialect::{View, plain_text};
+use crate::dialect::plain_text;
 use crate::world::time::{DAY_US, iso_ms};
 use crate::world::{Like, Post, Standing};
 
 const ACTORS_MAX: usize = 25;
 
-impl View<'_> {
+impl AppView<'_> {
     /// An account that is there, by its name or its handle.
     pub(super) fn actor(&self, actor: &str) -> Result<u64, Refusal> {
         let user = if actor.starts_with("did:") {

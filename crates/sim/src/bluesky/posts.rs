@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::names::{self, POST, REPOST};
 use super::refusals::Refusal;
-use super::{Page, paged};
+use super::{AppView, Page, paged};
 use crate::answer::Answer;
-use crate::dialect::{Heard, Shown, View, plain_text};
+use crate::dialect::{Heard, Shown, plain_text};
 use crate::world::time::iso_ms;
 use crate::world::{Draft, Link, Post};
 
@@ -17,7 +17,7 @@ const DEPTH_DEFAULT: u64 = 6;
 const PARENTS_DEFAULT: u64 = 80;
 const LEVELS_MAX: u64 = 1_000;
 
-impl View<'_> {
+impl AppView<'_> {
     /// A visible post; reposts are no posts.
     pub(super) fn post(&self, uri: &str) -> Result<Post, Refusal> {
         if !uri.starts_with("at://") {

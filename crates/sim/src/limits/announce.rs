@@ -110,6 +110,26 @@ const fn seconds_up(span_us: i64) -> i64 {
     -(-span_us).div_euclid(SECOND_US)
 }
 
+/// How a caller stands in a bucket, for networks that word their status page themselves.
+#[derive(Debug, Clone)]
+pub(crate) struct Allowance {
+    pub(crate) bucket: String,
+    pub(crate) limit: u64,
+    pub(crate) remaining: u64,
+    pub(crate) reset_us: i64,
+}
+
+impl From<Note> for Allowance {
+    fn from(note: Note) -> Self {
+        Self {
+            bucket: note.rule().name.clone(),
+            limit: note.rule().limit,
+            remaining: note.remaining(),
+            reset_us: note.reset_us.unwrap_or(note.now_us),
+        }
+    }
+}
+
 /// What the status page says.
 #[derive(Debug, Serialize)]
 pub(crate) struct StatusAnswer {

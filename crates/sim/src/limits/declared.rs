@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kittiwake_model::clock::LimitTime;
 
-use super::announce::{Note, StatusAnswer};
+use super::announce::{Allowance, Note, StatusAnswer};
 use super::counter::{Counter, Tally};
 use super::finished::{Finished, FinishedWindow};
 use super::rule::{DeclaredLimits, Kind, Rule};
@@ -125,6 +125,15 @@ impl DeclaredLimiter {
 
     /// How a caller stands in every bucket that can cover it. Charges nothing.
     pub(super) fn status(&mut self, caller: &Caller, now: LimitTime) -> StatusAnswer {
+        StatusAnswer::new(self.notes(caller, now).into_iter())
+    }
+
+    pub(super) fn allowances(&mut self, caller: &Caller, now: LimitTime) -> Vec<Allowance> {
+        let notes = self.notes(caller, now).into_iter();
+        notes.map(Allowance::from).collect()
+    }
+
+    fn notes(&mut self, caller: &Caller, now: LimitTime) -> Vec<Note> {
         let now_us = self.forward(now);
         let mut keys = Vec::new();
         for (place, rule) in self.rules.iter().enumerate() {
@@ -150,7 +159,7 @@ impl DeclaredLimiter {
         for key in &keys {
             self.roll(key, now_us);
         }
-        StatusAnswer::new(keys.iter().map(|key| self.note(key, now_us)))
+        keys.iter().map(|key| self.note(key, now_us)).collect()
     }
 
     pub(super) fn windows(&self) -> (Vec<Cow<'_, FinishedWindow>>, u64) {

@@ -33,7 +33,7 @@ use serde::Serialize;
 pub use file::LimitsError;
 pub use rule::DeclaredLimits;
 
-pub(crate) use announce::StatusAnswer;
+pub(crate) use announce::{Allowance, StatusAnswer};
 pub(crate) use declared::Held;
 
 use crate::Limits;
@@ -180,6 +180,14 @@ impl Limiter {
         match self {
             Self::Declared(limiter) => Some(limiter.status(caller, now)),
             Self::Off | Self::Mastodon(_) => None,
+        }
+    }
+
+    /// The same, bucket by bucket; nothing where no limits are declared.
+    pub(crate) fn allowances(&mut self, caller: &Caller, now: LimitTime) -> Vec<Allowance> {
+        match self {
+            Self::Declared(limiter) => limiter.allowances(caller, now),
+            Self::Off | Self::Mastodon(_) => Vec::new(),
         }
     }
 

@@ -84,6 +84,34 @@ impl World {
         found
     }
 
+    /// The post that a thread began with, whether or not it is still there, or what lies between.
+    pub(crate) fn beginning(&self, post: &Post) -> Post {
+        let mut current = *post;
+        // Every parent is older than its reply, so this ends.
+        while let Link::Reply(target) = current.link
+            && let Some(parent) = self.post_with_id(target.id())
+        {
+            current = parent;
+        }
+        current
+    }
+
+    /// All that is visible below a post, also below what is gone, oldest first.
+    pub(crate) fn all_below(&self, post: &Post, now: Moment<'_>) -> Vec<Post> {
+        let mut found = Vec::new();
+        let mut open = vec![*post];
+        while let Some(current) = open.pop() {
+            let block = self.block(&current.draft);
+            let Some(reactions) = block.of(current.id()) else {
+                continue;
+            };
+            open.extend(&reactions.replies);
+            found.extend(self.only_visible(&reactions.replies, now));
+        }
+        found.sort_unstable_by_key(Post::id);
+        found
+    }
+
     /// Visible replies, oldest first.
     pub(crate) fn replies(&self, post: &Post, now: Moment<'_>) -> Vec<Post> {
         let block = self.block(&post.draft);

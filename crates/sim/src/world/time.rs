@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
+use jiff::tz::Offset;
 
 pub(crate) const SECOND_US: i64 = 1_000_000;
 pub(crate) const DAY_S: i64 = 86_400;
@@ -42,6 +43,12 @@ pub(crate) fn http_date(at_us: i64) -> String {
         .unwrap_or_default()
 }
 
+/// An instant as clocks in Beijing show it, in the form of strftime.
+pub(crate) fn in_beijing(at_us: i64, format: &str) -> String {
+    let zone = Offset::constant(8).to_time_zone();
+    timestamp(at_us).to_zoned(zone).strftime(format).to_string()
+}
+
 fn timestamp(at_us: i64) -> Timestamp {
     // Instants come from the world, whose bounds are checked when it is made, or from a clock.
     Timestamp::from_microsecond(at_us).unwrap_or(Timestamp::UNIX_EPOCH)
@@ -57,6 +64,8 @@ mod tests {
         assert_eq!(iso_ms(at_us), "2026-10-13T19:04:23.300Z");
         assert_eq!(iso_us(at_us + 7), "2026-10-13T19:04:23.300007Z");
         assert_eq!(iso_day(day_of(at_us)), "2026-10-13");
+        let weibo = in_beijing(at_us, "%a %b %d %H:%M:%S %z %Y");
+        assert_eq!(weibo, "Wed Oct 14 03:04:23 +0800 2026");
         assert_eq!(http_date(at_us), "Tue, 13 Oct 2026 19:04:23 GMT");
     }
 

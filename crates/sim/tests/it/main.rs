@@ -18,5 +18,6 @@ mod search;
 mod shapes;
 mod tags;
 mod truth;
+mod weibo;
 mod wire;
 mod x;

@@ -5,6 +5,7 @@
 
 mod bluesky;
 mod calls;
+mod weibo;
 mod x;
 
 use crate::support::{Folder, Sim, open, rows, text};
