@@ -485,6 +485,7 @@ pub(crate) enum SimFaults {
 pub(crate) enum SimDialect {
     Mastodon,
     X,
+    Youtube,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

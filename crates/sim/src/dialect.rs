@@ -12,7 +12,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use axum::http::Method;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, HeaderName, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use axum::response::Response;
 
@@ -29,6 +29,7 @@ use crate::stay::Stay;
 use crate::wire::Peer;
 use crate::world::{Moment, World};
 use crate::x::X;
+use crate::youtube::YouTube;
 
 /// Whose API the network has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,6 +37,7 @@ pub enum Dialect {
     #[default]
     Mastodon,
     X,
+    YouTube,
 }
 
 impl Dialect {
@@ -44,6 +46,7 @@ impl Dialect {
         match self {
             Self::Mastodon => None,
             Self::X => Some(&X),
+            Self::YouTube => Some(&YouTube),
         }
     }
 
@@ -67,6 +70,8 @@ pub(crate) struct Heard {
     pub(crate) path: String,
     pub(crate) params: Params,
     pub(crate) authorization: Option<String>,
+    /// The mark of the answer that the caller has already.
+    pub(crate) if_none_match: Option<String>,
     pub(crate) host: String,
 }
 
@@ -212,8 +217,7 @@ pub(crate) fn plain_text(html: &str) -> String {
             break;
         };
         match &rest[..=length] {
-            "<br />" => text.push('\n'),
-            "</p>" => text.push('\n'),
+            "<br />" | "</p>" => text.push('\n'),
             _ => {}
         }
         rest = &rest[length + 1..];
@@ -231,11 +235,15 @@ pub(crate) async fn handle(
     peer: Peer,
     request: Parts,
 ) -> Response {
-    let authorization = request.headers.get(AUTHORIZATION);
+    let header = |name: HeaderName| {
+        let value = request.headers.get(name)?;
+        Some(value.to_str().unwrap_or_default().to_owned())
+    };
     let heard = Heard {
         path: request.uri.path().to_owned(),
         params: Params::read(request.uri.query().unwrap_or_default()),
-        authorization: authorization.map(|shown| shown.to_str().unwrap_or_default().to_owned()),
+        authorization: header(AUTHORIZATION),
+        if_none_match: header(IF_NONE_MATCH),
         host: host_of(&request),
     };
     let token = speech.token(&heard);
@@ -271,18 +279,17 @@ pub(crate) async fn handle(
     if !shared.latency.is_zero() {
         tokio::time::sleep(shared.latency).await;
     }
-    let reply = match refused {
-        Some(answer) => answer.into(),
-        None => {
-            let asked = Asked {
-                speech,
-                heard,
-                walk: matter.walk,
-                shown,
-                disturbance,
-            };
-            asked.reply(&shared, matter.is_wide).await
-        }
+    let reply = if let Some(answer) = refused {
+        answer.into()
+    } else {
+        let asked = Asked {
+            speech,
+            heard,
+            walk: matter.walk,
+            shown,
+            disturbance,
+        };
+        asked.reply(&shared, matter.is_wide).await
     };
     let sending = Sending {
         verdict,
@@ -388,7 +395,7 @@ mod tests {
 
     #[test]
     fn the_limits_of_every_dialect_can_be_read() {
-        for dialect in [Dialect::X] {
+        for dialect in [Dialect::X, Dialect::YouTube] {
             let speech = dialect.speech().unwrap();
             DeclaredLimits::parse_for(speech.limits(), dialect).unwrap();
         }

@@ -39,6 +39,7 @@ mod truth;
 mod wire;
 mod world;
 mod x;
+mod youtube;
 
 pub use config::{Limits, SimConfig};
 pub use dialect::Dialect;

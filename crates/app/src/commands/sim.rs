@@ -71,6 +71,7 @@ const fn dialect(named: SimDialect) -> Dialect {
     match named {
         SimDialect::Mastodon => Dialect::Mastodon,
         SimDialect::X => Dialect::X,
+        SimDialect::Youtube => Dialect::YouTube,
     }
 }
 
