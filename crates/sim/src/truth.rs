@@ -28,6 +28,8 @@ pub(crate) enum Table {
     Reposters,
     /// Who shows which tags on the profile.
     UserTags,
+    /// What was written as an answer, also to what is no longer there.
+    Answers,
     /// The instances, where there are several.
     Hosts,
 }
@@ -45,6 +47,7 @@ impl FromStr for Table {
             "likes" => Ok(Self::Likes),
             "reposters" => Ok(Self::Reposters),
             "user_tags" => Ok(Self::UserTags),
+            "answers" => Ok(Self::Answers),
             "hosts" => Ok(Self::Hosts),
             _ => Err(()),
         }
@@ -138,6 +141,7 @@ pub(crate) fn page(world: &World, asked: TruthPage<'_>) -> Option<Vec<u8>> {
             Table::Statuses => teller.posts(user, done, &mut lines, Teller::status),
             Table::Comments => teller.posts(user, done, &mut lines, Teller::comment),
             Table::Reposters => teller.posts(user, done, &mut lines, Teller::reposter),
+            Table::Answers => teller.posts(user, done, &mut lines, Teller::answer),
             Table::Likes => teller.likes(user, done, &mut lines),
             Table::UserTags => teller.user_tags(user, done, &mut lines),
             Table::Users | Table::Tags | Table::Hosts => {}
@@ -417,6 +421,15 @@ impl Teller<'_> {
                 }));
             }
         }
+    }
+
+    /// A reply, whether or not its parent can still be seen.
+    fn answer(&self, post: &Post) -> Option<Value> {
+        let Link::Reply(target) = post.link else {
+            return None;
+        };
+        self.is_told(post.user())
+            .then(|| json!({ "status": self.post_uri(post), "target": self.target_uri(target) }))
     }
 
     /// A reply whose parent can still be seen.

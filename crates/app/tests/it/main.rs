@@ -13,6 +13,7 @@ mod commands;
 mod control;
 mod copies;
 mod counterpart;
+mod dialects;
 mod doctor;
 mod export;
 mod faults;

@@ -19,3 +19,4 @@ mod shapes;
 mod tags;
 mod truth;
 mod wire;
+mod youtube;
