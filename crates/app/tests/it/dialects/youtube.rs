@@ -1,7 +1,7 @@
 //! YouTube as the synthetic network speaks it, crawled with the shipped definition.
 
 use super::Scene;
-use crate::against::{Held, kill_and_resume};
+use crate::strict::{Held, kill_and_resume};
 use crate::oracle::{Rows, field};
 use crate::support::{Folder, Sim, open, rows, text};
 use serde_json::Value;
