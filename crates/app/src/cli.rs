@@ -487,6 +487,7 @@ pub(crate) enum SimDialect {
     Bluesky,
     X,
     Weibo,
+    Youtube,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -12,7 +12,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use axum::http::Method;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, HeaderName, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use axum::response::Response;
 
@@ -31,6 +31,7 @@ use crate::weibo::Weibo;
 use crate::wire::Peer;
 use crate::world::{Moment, World};
 use crate::x::X;
+use crate::youtube::YouTube;
 
 /// Whose API the network has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,6 +41,7 @@ pub enum Dialect {
     Bluesky,
     X,
     Weibo,
+    YouTube,
 }
 
 impl Dialect {
@@ -50,6 +52,7 @@ impl Dialect {
             Self::Bluesky => Some(&Bluesky),
             Self::X => Some(&X),
             Self::Weibo => Some(&Weibo),
+            Self::YouTube => Some(&YouTube),
         }
     }
 
@@ -73,6 +76,8 @@ pub(crate) struct Heard {
     pub(crate) path: String,
     pub(crate) params: Params,
     pub(crate) authorization: Option<String>,
+    /// The mark of the answer that the caller has already.
+    pub(crate) if_none_match: Option<String>,
     pub(crate) host: String,
 }
 
@@ -262,11 +267,15 @@ pub(crate) async fn handle(
     peer: Peer,
     request: Parts,
 ) -> Response {
-    let authorization = request.headers.get(AUTHORIZATION);
+    let header = |name: HeaderName| {
+        let value = request.headers.get(name)?;
+        Some(value.to_str().unwrap_or_default().to_owned())
+    };
     let heard = Heard {
         path: request.uri.path().to_owned(),
         params: Params::read(request.uri.query().unwrap_or_default()),
-        authorization: authorization.map(|shown| shown.to_str().unwrap_or_default().to_owned()),
+        authorization: header(AUTHORIZATION),
+        if_none_match: header(IF_NONE_MATCH),
         host: host_of(&request),
     };
     let token = speech.token(&heard);
@@ -471,7 +480,12 @@ mod tests {
 
     #[test]
     fn the_limits_of_every_dialect_can_be_read() {
-        for dialect in [Dialect::Bluesky, Dialect::X, Dialect::Weibo] {
+        for dialect in [
+            Dialect::Bluesky,
+            Dialect::X,
+            Dialect::Weibo,
+            Dialect::YouTube,
+        ] {
             let speech = dialect.speech().unwrap();
             DeclaredLimits::parse_for(speech.limits(), dialect).unwrap();
         }

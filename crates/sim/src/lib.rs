@@ -41,6 +41,7 @@ mod weibo;
 mod wire;
 mod world;
 mod x;
+mod youtube;
 
 pub use config::{Limits, SimConfig};
 pub use dialect::Dialect;

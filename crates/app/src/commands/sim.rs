@@ -73,6 +73,7 @@ const fn dialect(named: SimDialect) -> Dialect {
         SimDialect::Bluesky => Dialect::Bluesky,
         SimDialect::X => Dialect::X,
         SimDialect::Weibo => Dialect::Weibo,
+        SimDialect::Youtube => Dialect::YouTube,
     }
 }
 

@@ -20,6 +20,11 @@ pub(crate) const fn weekday(day: i64) -> i64 {
     (day + 3).rem_euclid(7)
 }
 
+/// `2026-10-14T19:04:23Z`
+pub(crate) fn iso_s(at_us: i64) -> String {
+    format!("{:.0}", timestamp(at_us.div_euclid(SECOND_US) * SECOND_US))
+}
+
 /// `2026-10-14T19:04:23.300Z`
 pub(crate) fn iso_ms(at_us: i64) -> String {
     format!("{:.3}", timestamp(at_us))

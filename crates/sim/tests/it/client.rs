@@ -125,14 +125,24 @@ impl Sim {
         self.call_at(&host, target, token).await
     }
 
+    /// The answer, unless it still has a mark.
+    pub(crate) async fn get_if_none_match(&self, target: &str, mark: &str) -> Reply {
+        let host = self.server.address().to_string();
+        let header = format!("if-none-match: {mark}\r\n");
+        self.send(&host, target, &header).await.unwrap()
+    }
+
     async fn call_at(&self, host: &str, target: &str, token: Option<&str>) -> Option<Reply> {
-        let mut socket = TcpStream::connect(self.server.address()).await.unwrap();
         let authorization = token
             .map(|token| format!("authorization: Bearer {token}\r\n"))
             .unwrap_or_default();
-        let request = format!(
-            "GET {target} HTTP/1.1\r\nhost: {host}\r\n{authorization}connection: close\r\n\r\n"
-        );
+        self.send(host, target, &authorization).await
+    }
+
+    async fn send(&self, host: &str, target: &str, headers: &str) -> Option<Reply> {
+        let mut socket = TcpStream::connect(self.server.address()).await.unwrap();
+        let request =
+            format!("GET {target} HTTP/1.1\r\nhost: {host}\r\n{headers}connection: close\r\n\r\n");
         socket.write_all(request.as_bytes()).await.unwrap();
         let mut bytes = Vec::new();
         socket.read_to_end(&mut bytes).await.ok()?;

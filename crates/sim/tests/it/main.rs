@@ -21,3 +21,4 @@ mod truth;
 mod weibo;
 mod wire;
 mod x;
+mod youtube;

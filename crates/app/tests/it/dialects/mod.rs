@@ -5,8 +5,10 @@
 
 mod bluesky;
 mod calls;
+mod scene;
 mod weibo;
 mod x;
+mod youtube;
 
 use crate::support::{Folder, Sim, open, rows, text};
 use serde_json::Value;
