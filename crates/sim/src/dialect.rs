@@ -220,8 +220,7 @@ pub(crate) fn plain_text(html: &str) -> String {
             break;
         };
         match &rest[..=length] {
-            "<br />" => text.push('\n'),
-            "</p>" => text.push('\n'),
+            "<br />" | "</p>" => text.push('\n'),
             _ => {}
         }
         rest = &rest[length + 1..];
@@ -279,26 +278,25 @@ pub(crate) async fn handle(
     if !shared.latency.is_zero() {
         tokio::time::sleep(shared.latency).await;
     }
-    let reply = match refused {
-        Some(answer) => answer.into(),
-        None => {
-            let limits = if matter.tells_limits {
-                let now = shared.clock.limit();
-                shared.books().limiter.status(&caller, now)
-            } else {
-                None
-            };
-            let asked = Asked {
-                speech,
-                heard,
-                walk: matter.walk,
-                shown,
-                owner: owner(&caller),
-                limits,
-                disturbance,
-            };
-            asked.reply(&shared, matter.is_wide).await
-        }
+    let reply = if let Some(answer) = refused {
+        answer.into()
+    } else {
+        let limits = if matter.tells_limits {
+            let now = shared.clock.limit();
+            shared.books().limiter.status(&caller, now)
+        } else {
+            None
+        };
+        let asked = Asked {
+            speech,
+            heard,
+            walk: matter.walk,
+            shown,
+            owner: owner(&caller),
+            limits,
+            disturbance,
+        };
+        asked.reply(&shared, matter.is_wide).await
     };
     let sending = Sending {
         verdict,
@@ -420,7 +418,8 @@ mod tests {
 
     #[test]
     fn the_limits_of_every_dialect_can_be_read() {
-        for dialect in [Dialect::X] {
+        let dialects: &[Dialect] = &[Dialect::X];
+        for &dialect in dialects {
             let speech = dialect.speech().unwrap();
             DeclaredLimits::parse_for(speech.limits(), dialect).unwrap();
         }
