@@ -154,13 +154,13 @@ struct Wrong {
 }
 
 impl Wrong {
-    fn note(&mut self, parameter: &str, value: &str, message: String) {
+    fn note(&mut self, parameter: &str, value: &str, message: &str) {
         self.errors.push(invalid(parameter, &[value], message));
     }
 
     fn value(&mut self, parameter: &str, value: &str) {
         let message = format!("The `{parameter}` query parameter value [{value}] is not valid");
-        self.note(parameter, value, message);
+        self.note(parameter, value, &message);
     }
 
     fn refusal(self) -> Result<(), Answer> {
@@ -188,7 +188,7 @@ impl<'a> Ask<'a> {
                     let message = format!(
                         "The `{name}` query parameter value [{value}] is not one of [{known}]"
                     );
-                    wrong.note(name, value, message);
+                    wrong.note(name, value, &message);
                 }
             }
             chosen
@@ -240,7 +240,7 @@ impl<'a> Ask<'a> {
         let mut wrong = Wrong::default();
         let Some(text) = self.get(name) else {
             let message = format!("The `{name}` query parameter can not be empty");
-            wrong.note(name, "", message);
+            wrong.note(name, "", &message);
             wrong.refusal()?;
             return Ok(Vec::new());
         };
@@ -248,7 +248,7 @@ impl<'a> Ask<'a> {
         for value in text.split(',') {
             if !is_sound(value) {
                 let message = format!("The `{name}` query parameter value [{value}] {rule}");
-                wrong.note(name, text, message);
+                wrong.note(name, text, &message);
             }
             if !values.contains(&value) {
                 values.push(value);
@@ -260,7 +260,7 @@ impl<'a> Ask<'a> {
                 "The number of values in the `{name}` query parameter list [{count}] is not \
                  between 1 and {BATCH_MAX}"
             );
-            wrong.errors.push(invalid(name, &[text], message));
+            wrong.errors.push(invalid(name, &[text], &message));
         }
         wrong.refusal()?;
         Ok(values)
@@ -287,20 +287,18 @@ impl<'a> Ask<'a> {
         let Some(text) = self.get(name) else {
             return Ok(None);
         };
-        match text.parse::<Timestamp>() {
-            Ok(time) => Ok(Some(time.as_microsecond())),
-            Err(_) => {
-                let message = format!(
-                    "The `{name}` query parameter value [{text}] is not a valid RFC3339 date-time"
-                );
-                Err(refused(name, text, message))
-            }
-        }
+        let Ok(time) = text.parse::<Timestamp>() else {
+            let message = format!(
+                "The `{name}` query parameter value [{text}] is not a valid RFC3339 date-time"
+            );
+            return Err(refused(name, text, &message));
+        };
+        Ok(Some(time.as_microsecond()))
     }
 }
 
 /// The refusal of one parameter.
-pub(super) fn refused(parameter: &str, value: &str, message: String) -> Answer {
+pub(super) fn refused(parameter: &str, value: &str, message: &str) -> Answer {
     invalid_request(&[invalid(parameter, &[value], message)])
 }
 
@@ -309,7 +307,7 @@ pub(super) fn id(parameter: &str, text: &str) -> Result<u64, Answer> {
     let found = if is_id(text) { ids::parse(text) } else { None };
     found.ok_or_else(|| {
         let message = format!("The `{parameter}` query parameter value [{text}] is not valid");
-        refused(parameter, text, message)
+        refused(parameter, text, &message)
     })
 }
 
@@ -320,7 +318,7 @@ pub(super) fn name(text: &str) -> Result<&str, Answer> {
     let message = format!(
         "The `username` query parameter value [{text}] does not match ^[A-Za-z0-9_]{{1,15}}$"
     );
-    Err(refused("username", text, message))
+    Err(refused("username", text, &message))
 }
 
 fn is_id(text: &str) -> bool {
@@ -338,7 +336,7 @@ fn check_names(params: &Params, route: Route<'_>, wrong: &mut Wrong) {
         if !own.contains(&name) && !shared.contains(&name) {
             let known = [own, shared].concat().join(",");
             let message = format!("The query parameter [{name}] is not one of [{known}]");
-            wrong.note(name, value, message);
+            wrong.note(name, value, &message);
         }
     }
 }
@@ -357,7 +355,7 @@ fn size(params: &Params, route: Route<'_>, wrong: &mut Wrong) -> usize {
             "The `max_results` query parameter value [{text}] is not between {} and {}",
             sizes.least, sizes.most
         );
-        wrong.note("max_results", text, message);
+        wrong.note("max_results", text, &message);
     }
     found.unwrap_or(sizes.usual) as usize
 }

@@ -24,7 +24,7 @@ impl View<'_> {
                 let message = format!(
                     "The `granularity` query parameter value [{other}] is not one of [minute,hour,day]"
                 );
-                return Err(ask::refused("granularity", other, message));
+                return Err(ask::refused("granularity", other, &message));
             }
         };
         // A page ends where the token says, and begins at most a month before.

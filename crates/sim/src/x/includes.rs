@@ -45,7 +45,9 @@ impl<'v> Draft<'v> {
         if self.ask.expands("most_recent_tweet_id") {
             for &user in users {
                 let latest = self.view.latest_post(user);
-                latest.into_iter().for_each(|post| self.add_post(post));
+                if let Some(post) = latest {
+                    self.add_post(post);
+                }
             }
         }
         let data = users
@@ -66,7 +68,9 @@ impl<'v> Draft<'v> {
         meta: Option<Value>,
         spoilt: Option<Spoil>,
     ) -> Answer {
-        posts.iter().for_each(|post| self.expand(post));
+        for post in posts {
+            self.expand(post);
+        }
         let data = posts
             .iter()
             .map(|post| self.view.post_object(self.ask, post));

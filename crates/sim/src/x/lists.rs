@@ -14,7 +14,7 @@ use crate::answer::Answer;
 use crate::dialect::{View, slice};
 use crate::faults::Walked;
 use crate::spoil::Spoil;
-use crate::world::{Follow, Link, Post};
+use crate::world::{Follow, Like, Link, Post};
 
 /// Only so many of an account's posts are shown, and of posts that mention it.
 const TIMELINE_MAX: usize = 3_200;
@@ -172,7 +172,7 @@ impl View<'_> {
             let message = format!(
                 "The `exclude` query parameter value [{wrong}] is not one of [replies,retweets]"
             );
-            return Err(ask::refused("exclude", wrong, message));
+            return Err(ask::refused("exclude", wrong, &message));
         }
         let is_wanted = |post: &Post| {
             let name = match post.link {
@@ -260,7 +260,7 @@ impl View<'_> {
             return Err(problem::forbidden());
         }
         let likes = self.world.likes_at(&post, self.now);
-        let page = Page::cut(&likes, ask, self.spoil, |like| like.id());
+        let page = Page::cut(&likes, ask, self.spoil, Like::id);
         let users: Vec<u64> = page.items.iter().map(|like| like.user).collect();
         Ok(self.user_page(ask, &users, page.meta, page.spoilt))
     }

@@ -115,7 +115,7 @@ pub(super) fn unsupported_authentication(shown: &str, supported: &str) -> Answer
 }
 
 /// A parameter that is not valid, as `errors` tells it.
-pub(super) fn invalid(parameter: &str, values: &[&str], message: String) -> Value {
+pub(super) fn invalid(parameter: &str, values: &[&str], message: &str) -> Value {
     let parameters = if values.is_empty() {
         json!({})
     } else {

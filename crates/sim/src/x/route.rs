@@ -206,13 +206,12 @@ impl<'a> Route<'a> {
 
     pub(super) const fn sizes(self) -> Option<Sizes> {
         let (least, most, usual) = match self {
-            Self::Following(_) | Self::Followers(_) => (1, 1_000, 100),
+            Self::Following(_) | Self::Followers(_) | Self::UsersSearch => (1, 1_000, 100),
             Self::Timeline(_) | Self::Mentions(_) => (5, 100, 10),
             Self::Liked(_) => (5, 100, 100),
             Self::RepostedBy(_) | Self::Reposts(_) | Self::LikingUsers(_) => (1, 100, 100),
             Self::Quotes(_) | Self::SearchRecent => (10, 100, 10),
             Self::SearchAll => (10, 500, 10),
-            Self::UsersSearch => (1, 1_000, 100),
             _ => return None,
         };
         Some(Sizes { least, most, usual })

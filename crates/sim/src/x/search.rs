@@ -26,7 +26,7 @@ impl View<'_> {
             let message = format!(
                 "The `sort_order` query parameter value [{order}] is not one of [recency,relevancy]"
             );
-            return Err(ask::refused("sort_order", order, message));
+            return Err(ask::refused("sort_order", order, &message));
         }
         let query = read_query(route, ask)?;
         let bounds = self.search_bounds(route, ask)?;
@@ -46,7 +46,7 @@ impl View<'_> {
                 "Invalid 'end_time':'{text}'. 'end_time' must be a minimum of 10 seconds prior to \
                  the request time."
             );
-            return Err(ask::refused("end_time", text, message));
+            return Err(ask::refused("end_time", text, &message));
         }
         bounds.until_us = bounds.until_us.min(newest_us);
         let is_recent = matches!(route, Route::SearchRecent | Route::CountsRecent);
@@ -65,7 +65,7 @@ impl View<'_> {
                 "Invalid 'start_time':'{text}'. 'start_time' must be on or after {}",
                 iso_ms(oldest_us)
             );
-            return Err(ask::refused("start_time", text, message));
+            return Err(ask::refused("start_time", text, &message));
         }
         if let Some(text) = ask.get("since_id")
             && time_of(ask.id_bound("since_id")?.unwrap_or(0)) < oldest_us
@@ -75,7 +75,7 @@ impl View<'_> {
                  larger than {text}",
                 iso_ms(oldest_us)
             );
-            return Err(ask::refused("since_id", text, message));
+            return Err(ask::refused("since_id", text, &message));
         }
         bounds.from_us = bounds.from_us.max(oldest_us);
         Ok(bounds)
@@ -120,7 +120,7 @@ impl View<'_> {
         let text = ask.get("query").unwrap_or_default();
         if text.is_empty() {
             let message = "The `query` query parameter can not be empty".to_owned();
-            return Err(ask::refused("query", text, message));
+            return Err(ask::refused("query", text, &message));
         }
         let beginning = text.to_lowercase();
         let found = self.world.users_named_like(&beginning, self.now);
@@ -139,7 +139,7 @@ fn sort(posts: &mut Vec<Post>) {
 
 pub(super) fn read_query(route: Route<'_>, ask: &Ask<'_>) -> Result<Query, Answer> {
     let text = ask.get("query").unwrap_or_default();
-    let refused = |message: String| ask::refused("query", text, message);
+    let refused = |message: String| ask::refused("query", text, &message);
     let letters_max = if matches!(route, Route::SearchRecent | Route::CountsRecent) {
         RECENT_LETTERS_MAX
     } else {

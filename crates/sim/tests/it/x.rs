@@ -256,7 +256,7 @@ async fn walk(sim: &Sim, first: &str) -> Vec<Value> {
         let data = page["data"].as_array().cloned().unwrap_or_default();
         assert_eq!(page["meta"]["result_count"], data.len());
         items.extend(data);
-        token = text(&page["meta"], "next_token").to_owned();
+        text(&page["meta"], "next_token").clone_into(&mut token);
         if token.is_empty() {
             return items;
         }
