@@ -27,6 +27,9 @@ const ASIDE_MAX: u32 = 100;
 
 /// Where words stand in a text is not filed: words next to one another are looked for in the text itself,
 /// which may be stopped, and FTS5 not.
+///
+/// Rows are numbered down from 2^42 - 1, so that the newest come first: FTS5 goes quickly forward to a row, and
+/// backward it reads its list of pages again from the beginning for each page.
 const DIALECT: WordsDialect = WordsDialect {
     version: "2",
     create: &[
@@ -36,21 +39,25 @@ const DIALECT: WordsDialect = WordsDialect {
            words, content='', contentless_delete=1, tokenize='ascii', detail='none', prefix='3 4 5 6 8')",
     ],
     put: |list| match list {
-        Words::Users => "INSERT OR REPLACE INTO search_users(rowid, words) VALUES (?1, ?2)",
-        Words::Posts => "INSERT OR REPLACE INTO search_posts(rowid, words) VALUES (?1, ?2)",
+        Words::Users => {
+            "INSERT OR REPLACE INTO search_users(rowid, words) VALUES (4398046511103 - ?1, ?2)"
+        }
+        Words::Posts => {
+            "INSERT OR REPLACE INTO search_posts(rowid, words) VALUES (4398046511103 - ?1, ?2)"
+        }
     },
     remove: |list| match list {
-        Words::Users => "DELETE FROM search_users WHERE rowid = ?1",
-        Words::Posts => "DELETE FROM search_posts WHERE rowid = ?1",
+        Words::Users => "DELETE FROM search_users WHERE rowid = 4398046511103 - ?1",
+        Words::Posts => "DELETE FROM search_posts WHERE rowid = 4398046511103 - ?1",
     },
     find: |list| match list {
         Words::Users => {
-            "SELECT rowid FROM search_users WHERE search_users MATCH ?1 AND rowid < ?2
-             ORDER BY rowid DESC LIMIT ?3"
+            "SELECT 4398046511103 - rowid FROM search_users
+             WHERE search_users MATCH ?1 AND rowid > 4398046511103 - ?2 ORDER BY rowid LIMIT ?3"
         }
         Words::Posts => {
-            "SELECT rowid FROM search_posts WHERE search_posts MATCH ?1 AND rowid < ?2
-             ORDER BY rowid DESC LIMIT ?3"
+            "SELECT 4398046511103 - rowid FROM search_posts
+             WHERE search_posts MATCH ?1 AND rowid > 4398046511103 - ?2 ORDER BY rowid LIMIT ?3"
         }
     },
     asks: Asks::Word(fts5::word),
@@ -333,7 +340,8 @@ mod tests {
                 connection.execute_batch(sql).unwrap();
             }
             let database = SqliteDatabase::new(&connection);
-            for (key, text) in (1_i64..).zip(&texts) {
+            let keyed: Vec<(i64, &String)> = (1_i64..).zip(&texts).collect();
+            for (key, text) in keyed.into_iter().rev() {
                 let words = (DIALECT.words)(&tokens(text));
                 let sql = "INSERT INTO statuses(key, text) VALUES (?1, ?2)";
                 database

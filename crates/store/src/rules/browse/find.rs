@@ -62,7 +62,7 @@ pub(crate) fn search(
     const ORDER: &str = "words";
     let limit = clamped(question.limit);
     let before = match &question.after {
-        Some(after) => Cursor::<1>::read(after, ORDER)?.numbers[0],
+        Some(after) => Cursor::<1>::read(after, ORDER)?.numbers[0].max(0),
         None => i64::MAX,
     };
     let query = Query::typed(&question.words);

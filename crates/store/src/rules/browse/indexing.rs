@@ -238,14 +238,14 @@ fn read_on(keeper: &dyn IndexKeeper, state: &mut State, table: Table) -> Result<
         columns(table),
         table.name()
     );
-    let mut rows = 0;
-    keeper
-        .crawl()
-        .each(&*sql, cells![after, STEP_ROWS], |row| {
-            rows += 1;
-            state.read.insert(table, row.get(0)?);
-            file(keeper, table, row)
-        })?;
+    let read = keeper.crawl().all(&*sql, cells![after, STEP_ROWS], |row| {
+        Filed::read(table, row)
+    })?;
+    let rows = i64::try_from(read.len()).unwrap_or(i64::MAX);
+    if let Some(last) = read.last() {
+        state.read.insert(table, last.key);
+    }
+    file(keeper, table, read)?;
     Ok(rows)
 }
 
@@ -265,11 +265,16 @@ fn follow_feed(keeper: &dyn IndexKeeper, state: &mut State) -> Result<bool, Stor
             .filter(|key| *key <= last)
             .collect();
         let sql = rows_of(table);
-        let keys = gone.clone();
+        let (keys, mut read) = (gone.clone(), Vec::new());
         each_of(keeper.crawl(), &sql, &keys, |row| {
-            gone.remove(&row.get(0)?);
-            file(keeper, table, row)
+            let filed = Filed::read(table, row)?;
+            // Lists of keys may name one twice.
+            if gone.remove(&filed.key) {
+                read.push(filed);
+            }
+            Ok(())
         })?;
+        file(keeper, table, read)?;
         for key in gone {
             remove(keeper, table, key)?;
         }
@@ -296,29 +301,54 @@ fn remove(keeper: &dyn IndexKeeper, table: Table, key: i64) -> Result<(), StoreE
     Ok(())
 }
 
-/// Files one row.
-fn file(keeper: &dyn IndexKeeper, table: Table, row: &dyn Row) -> Result<(), StoreError> {
-    let (index, dialect): (_, &WordsDialect) = (keeper.index(), keeper.dialect());
-    let key: i64 = row.get(0)?;
-    if table == Table::Users
-        && let Some(followers) = row.get::<Option<i64>>(5)?
-    {
-        let sql = "INSERT INTO search_people(key, followers) VALUES (?1, ?2)
-                   ON CONFLICT (key) DO UPDATE SET followers = excluded.followers";
-        index.execute(sql.into(), cells![key, followers])?;
+/// What is filed of a row.
+struct Filed {
+    key: i64,
+    /// `None` if they are another row's.
+    tokens: Option<Tokens>,
+    followers: Option<i64>,
+}
+
+impl Filed {
+    fn read(table: Table, row: &dyn Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            key: row.get(0)?,
+            tokens: tokens_of(table, row)?,
+            followers: match table {
+                Table::Users => row.get(5)?,
+                _ => None,
+            },
+        })
     }
-    let Some(tokens) = tokens_of(table, row)? else {
-        return Ok(());
-    };
-    if tokens.0.is_empty() {
-        return index
-            .execute((dialect.remove)(list_of(table)).into(), cells![key])
-            .map(drop);
+
+    fn write(self, keeper: &dyn IndexKeeper, list: Words) -> Result<(), StoreError> {
+        let (index, dialect, key) = (keeper.index(), keeper.dialect(), self.key);
+        if let Some(followers) = self.followers {
+            let sql = "INSERT INTO search_people(key, followers) VALUES (?1, ?2)
+                       ON CONFLICT (key) DO UPDATE SET followers = excluded.followers";
+            index.execute(sql.into(), cells![key, followers])?;
+        }
+        let Some(tokens) = self.tokens else {
+            return Ok(());
+        };
+        if tokens.0.is_empty() {
+            index.execute((dialect.remove)(list).into(), cells![key])?;
+            return Ok(());
+        }
+        let cells = cells![key, (dialect.words)(&tokens)];
+        index.execute((dialect.put)(list).into(), cells)?;
+        Ok(())
     }
-    let cells = cells![key, (dialect.words)(&tokens)];
-    index
-        .execute((dialect.put)(list_of(table)).into(), cells)
-        .map(drop)
+}
+
+/// Files what was read, the newest first: that is the order in which an index of words is written, or it
+/// would put every row by itself.
+fn file(keeper: &dyn IndexKeeper, table: Table, mut read: Vec<Filed>) -> Result<(), StoreError> {
+    read.sort_unstable_by_key(|filed| std::cmp::Reverse(filed.key));
+    for filed in read {
+        filed.write(keeper, list_of(table))?;
+    }
+    Ok(())
 }
 
 /// The words of a row, whose columns are [`columns`]; `None` if they are another row's.

@@ -23,7 +23,7 @@ const TEXTS_MAX: usize = 600;
 /// Texts that are read at once, at the least and the most.
 const TEXTS_AT_ONCE: (usize, usize) = (16, 64);
 /// Keys that the index is asked for at once, at the least and the most.
-const KEYS_AT_ONCE: (usize, usize) = (16, 1_024);
+const KEYS_AT_ONCE: (usize, usize) = (32, 1_024);
 
 /// Where words are looked for.
 #[derive(Clone, Copy)]
@@ -232,7 +232,7 @@ impl Path {
             keys: Vec::new(),
             passed: 0,
             taken: 0,
-            at_once: 4 * KEYS_AT_ONCE.0,
+            at_once: 2 * KEYS_AT_ONCE.0,
             is_end: false,
         }
     }
@@ -262,9 +262,9 @@ impl Path {
         below: i64,
         work: &Shared<usize>,
     ) -> Result<(), StoreError> {
-        // More at once where one key after the other is taken, fewer where most are passed over.
+        // Fewer at once where passing over them would cost more than asking again.
         if !self.keys.is_empty() {
-            let is_followed = self.taken >= self.keys.len() / 8;
+            let is_followed = self.taken > (self.keys.len() / ASKING_WORK).max(1);
             let at_once = if is_followed {
                 self.at_once * 2
             } else {
