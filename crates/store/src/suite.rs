@@ -148,6 +148,7 @@ macro_rules! store_suite {
             deleted_posts_are_marked,
             what_is_due_is_read_in_order,
             tasks_are_read_as_they_were_written,
+            many_tasks_are_read_in_the_order_in_which_they_are_asked_for,
             cursors_are_replaced,
             runs_are_kept_with_their_definitions,
             outcomes_keep_the_newest_and_count_all,

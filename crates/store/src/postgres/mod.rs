@@ -78,7 +78,7 @@ impl PostgresStore {
             let reader = open_reader(address, patience)
                 .and_then(|reader| unfinished.check(&reader).map(|()| reader));
             if let Some(database) = told(&opened, reader) {
-                service::answer(&database, questions);
+                service::answer(&database, &questions);
             }
         })?;
         is_open.recv().map_err(|_| StoreError::closed())??;

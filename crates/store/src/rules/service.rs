@@ -1,4 +1,4 @@
-//! The threads of a store that is open: one that writes, one that reads, and how they are asked.
+//! The threads of a store that is open: one that writes, those that read, and how they are asked.
 
 use super::familiar::Marker;
 use super::writer::{Batch, Marked, Request, WAITING_MAX};
@@ -14,20 +14,34 @@ use kittiwake_model::{
     Commit, CommitReport, Control, Identity, Key, Learnt, Name, RunRecord, Table, WorldTime,
 };
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
 
 /// Questions that may wait at once.
 const QUESTIONS_MAX: usize = 64;
+/// Tasks that are not divided among reading threads: handing them over takes longer than reading them.
+const TASKS_AT_ONCE: usize = 16;
 /// How often a question is asked again because the connection was lost and came back.
 const LOST_MAX: usize = 10;
 
-/// A question to the reading thread, with its answer's address inside.
+/// A question to a reading thread, with its answer's address inside.
 pub(crate) type Question = Box<dyn FnOnce(&dyn Reader) + Send>;
 
+/// Where reading threads get their questions from; whoever is free takes the next.
+#[derive(Debug, Clone)]
+pub(crate) struct Questions(Arc<Mutex<mpsc::Receiver<Question>>>);
+
+impl Questions {
+    fn next(&self) -> Option<Question> {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.blocking_recv()
+    }
+}
+
 /// Answers questions until nobody can ask any more.
-pub(crate) fn answer(reader: &dyn Reader, mut questions: mpsc::Receiver<Question>) {
-    while let Some(question) = questions.blocking_recv() {
+pub(crate) fn answer(reader: &dyn Reader, questions: &Questions) {
+    while let Some(question) = questions.next() {
         question(reader);
     }
 }
@@ -66,11 +80,11 @@ impl Service {
         receiver
     }
 
-    /// Where the reading thread gets its questions from.
-    pub(crate) fn questions(&mut self) -> mpsc::Receiver<Question> {
+    /// Where the reading threads get their questions from.
+    pub(crate) fn questions(&mut self) -> Questions {
         let (sender, receiver) = mpsc::channel(QUESTIONS_MAX);
         self.questions = Some(sender);
-        receiver
+        Questions(Arc::new(Mutex::new(receiver)))
     }
 
     /// Starts a thread that ends when nobody can ask it a question.
@@ -146,26 +160,24 @@ impl Service {
         &self,
         question: impl Fn(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.with_reader(move |reader| {
-            let mut answer = in_one_view(reader, &question);
-            for _ in 0..LOST_MAX {
-                match answer {
-                    Err(error) if error.kind() == StoreErrorKind::Unreachable => {
-                        answer = in_one_view(reader, &question);
-                    }
-                    _ => break,
-                }
-            }
-            answer
-        })
-        .await?
+        let work = move |reader: &dyn Reader| persistently(reader, &question);
+        self.with_reader(work).await?
     }
 
-    /// Has something done on the reading thread.
+    /// Has something done on a reading thread.
     async fn with_reader<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Reader) -> T + Send + 'static,
     ) -> Result<T, StoreError> {
+        let answered = self.hand_to_reader(work).await?;
+        answered.await.map_err(|_| StoreError::closed())
+    }
+
+    /// Puts work where the next reading thread that is free finds it.
+    async fn hand_to_reader<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Reader) -> T + Send + 'static,
+    ) -> Result<oneshot::Receiver<T>, StoreError> {
         let Some(questions) = &self.questions else {
             return Err(StoreError::closed());
         };
@@ -176,7 +188,7 @@ impl Service {
         if asked.await.is_err() {
             return Err(StoreError::closed());
         }
-        answered.await.map_err(|_| StoreError::closed())
+        Ok(answered)
     }
 
     pub(crate) async fn due(&self, question: DueQuestion) -> Result<Vec<Due>, StoreError> {
@@ -248,12 +260,28 @@ impl Service {
             .await
     }
 
+    /// Tasks, in the same order. All threads read their share: what is known of a subject is all over a file, and
+    /// a thread that waits for the disk does nothing else. Each task is of one view, all of them need not be.
     pub(crate) async fn tasks(
         &self,
-        tasks: Vec<(Key, Name)>,
+        mut tasks: Vec<(Key, Name)>,
     ) -> Result<Vec<Option<TaskRecord>>, StoreError> {
-        self.ask(move |database| read::tasks(database, &tasks))
-            .await
+        let shares = self.readers.len().max(1);
+        let share = tasks.len().div_ceil(shares).max(TASKS_AT_ONCE);
+        let mut asked = Vec::with_capacity(shares);
+        while !tasks.is_empty() {
+            let rest = tasks.split_off(share.min(tasks.len()));
+            let own = std::mem::replace(&mut tasks, rest);
+            let work = move |reader: &dyn Reader| {
+                persistently(reader, &|reader: &dyn Reader| read::tasks(reader, &own))
+            };
+            asked.push(self.hand_to_reader(work).await?);
+        }
+        let mut records = Vec::new();
+        for answered in asked {
+            records.extend(answered.await.map_err(|_| StoreError::closed())??);
+        }
+        Ok(records)
     }
 
     pub(crate) async fn last_run(&self) -> Result<Option<(i64, RunRecord)>, StoreError> {
@@ -322,6 +350,23 @@ impl Service {
         self.ask_reader(move |reader| reader.select_text(&sql))
             .await
     }
+}
+
+/// Answers a question, and does it again when the connection was lost and came back.
+fn persistently<T>(
+    reader: &dyn Reader,
+    question: &impl Fn(&dyn Reader) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let mut answer = in_one_view(reader, question);
+    for _ in 0..LOST_MAX {
+        match answer {
+            Err(error) if error.kind() == StoreErrorKind::Unreachable => {
+                answer = in_one_view(reader, question);
+            }
+            _ => break,
+        }
+    }
+    answer
 }
 
 fn in_one_view<T>(

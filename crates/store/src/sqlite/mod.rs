@@ -32,6 +32,10 @@ use database::SqliteDatabase;
 use kittiwake_model::{Identity, Key};
 use std::path::Path;
 
+/// Threads that read beside a crawl. Rows of a file that is larger than the memory come from the disk, which
+/// brings several in the time of one.
+const CRAWL_READERS: usize = 4;
+
 /// A crawl in a file.
 #[derive(Debug)]
 pub struct SqliteStore {
@@ -60,12 +64,19 @@ impl SqliteStore {
             lock = Some(open::lock(path)?);
             start_writer(path, unfinished, &mut service)?;
         }
-        let connection = open::reader(path)?;
-        unfinished.check(&SqliteDatabase::new(&connection))?;
         let questions = service.questions();
-        service.spawn_reader(move || {
-            service::answer(&SqliteDatabase::new(&connection), questions);
-        })?;
+        let readers = match mode {
+            OpenMode::Crawl => CRAWL_READERS,
+            OpenMode::Read => 1,
+        };
+        for _ in 0..readers {
+            let connection = open::reader(path)?;
+            unfinished.check(&SqliteDatabase::new(&connection))?;
+            let questions = questions.clone();
+            service.spawn_reader(move || {
+                service::answer(&SqliteDatabase::new(&connection), &questions);
+            })?;
+        }
         Ok(Self {
             service,
             _lock: lock,

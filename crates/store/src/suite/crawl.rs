@@ -157,6 +157,34 @@ pub async fn tasks_are_read_as_they_were_written(make: Make<'_>) {
     assert!(!record.opted_out);
 }
 
+pub async fn many_tasks_are_read_in_the_order_in_which_they_are_asked_for(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    let names = (0..150).map(|n| seed(&user(&format!("u{n}")), 0));
+    let planted = Commit {
+        discoveries: names.collect(),
+        expansion: Some(rules(0, true, true)),
+        ..at(3)
+    };
+    commit(&*store, planted).await;
+    let mut random = Seeded::new(5);
+    let mut rows: Vec<Option<FrontierRow>> =
+        frontier(&*store).await.into_iter().map(Some).collect();
+    rows.resize(rows.len() + 37, None);
+    for place in (1..rows.len()).rev() {
+        rows.swap(place, random.below(place + 1));
+    }
+    for many in [0, 1, 16, 17, 65, rows.len()] {
+        let asked = rows[..many].iter().map(|row| match row {
+            Some(row) => (row.subject, row.robot.clone()),
+            None => (Key(1_000_000), Name::from("profiles")),
+        });
+        let records = store.tasks(asked.collect()).await.unwrap();
+        let read = records.into_iter().map(|record| record.map(|it| it.row));
+        assert_eq!(read.collect::<Vec<_>>(), rows[..many], "{many} tasks");
+    }
+}
+
 pub async fn cursors_are_replaced(make: Make<'_>) {
     let place = make();
     let store = place.open().unwrap();
