@@ -55,7 +55,12 @@ pub(crate) fn decode<'b>(
         return Ok((Cow::Owned(json), Notation::Car));
     }
     if let Some((rule, address)) = web {
-        let json = decode_page(rule, address, content_type, body, mended)?;
+        let subject = match subjects {
+            [(_, one)] => one.canonical.as_deref(),
+            _ => None,
+        };
+        let page = (rule, address, subject);
+        let json = decode_page(page, content_type, body, mended)?;
         return Ok((Cow::Owned(json), Notation::Html));
     }
     let text = charset::decode(body, content_type, mended);
@@ -87,8 +92,7 @@ fn malformed(reason: &str) -> Unreadable {
 }
 
 fn decode_page(
-    rule: &WebRule,
-    address: &Url,
+    (rule, address, subject): (&WebRule, &Url, Option<&str>),
     content_type: Option<&str>,
     body: &[u8],
     mended: &mut u32,
@@ -100,7 +104,7 @@ fn decode_page(
     if text.trim_start().is_empty() {
         return Err(malformed("empty body"));
     }
-    match rule.convert(&text, address) {
+    match rule.convert(&text, address, subject) {
         Ok(converted) => {
             *mended = mended.saturating_add(converted.mended);
             Ok(converted.json)

@@ -163,6 +163,7 @@ pub(super) const HTML: &[&str] = &[
     "sorted",
     "all",
     "each",
+    "subject",
     "optional",
 ];
 pub(super) const QUERY_HOST: &[&str] = &["alias"];

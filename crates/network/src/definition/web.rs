@@ -78,7 +78,7 @@ fn read_part(table: &Section<'_, '_>, entry: Entry<'_, '_>, depth: usize) -> Opt
         let message = "`within` says where to look for what `css` names";
         section.report(&section.span_of("within"), message, "write `css`, too");
     }
-    if css.is_none() && !matches!(taking, Taking::One(_)) {
+    if css.is_none() && matches!(taking, Taking::All(_) | Taking::Each(_)) {
         section.missing("css", "css = \"li\"");
         return None;
     }
@@ -86,12 +86,30 @@ fn read_part(table: &Section<'_, '_>, entry: Entry<'_, '_>, depth: usize) -> Opt
         name: entry.name,
         css,
         within,
-        is_optional: section.boolean("optional").unwrap_or(false),
+        is_optional: section.boolean("optional").unwrap_or(false)
+            || matches!(taking, Taking::Subject),
         taking,
     })
 }
 
 fn read_taking(section: &Section<'_, '_>, depth: usize) -> Option<Taking> {
+    if section.boolean("subject") == Some(true) {
+        let others = [
+            "css",
+            "within",
+            "take",
+            "attribute",
+            "address",
+            "all",
+            "each",
+        ];
+        if let Some(other) = others.into_iter().find(|key| section.has(key)) {
+            let message = format!("`subject` and `{other}` exclude each other");
+            let help = "what was asked about stands nowhere on the page";
+            section.report(&section.span_of(other), message, help);
+        }
+        return Some(Taking::Subject);
+    }
     let is_all = section.boolean("all").unwrap_or(false);
     let Some(each) = section.table("each") else {
         let piece = read_piece(section)?;

@@ -44,6 +44,8 @@ pub(crate) enum Taking {
     All(Piece),
     /// All that fit, each with parts of its own.
     Each(Vec<Part>),
+    /// Nothing of the page, but the canonical id of what was asked about: pages do not say who they are.
+    Subject,
 }
 
 /// What is taken of an element.
@@ -82,12 +84,18 @@ pub(crate) enum WebError {
 }
 
 impl WebRule {
-    /// The tree of a page. Addresses on it are completed by its own.
-    pub(crate) fn convert(&self, text: &str, address: &Url) -> Result<Converted, WebError> {
+    /// The tree of a page about a subject. Addresses on it are completed by its own.
+    pub(crate) fn convert(
+        &self,
+        text: &str,
+        address: &Url,
+        subject: Option<&str>,
+    ) -> Result<Converted, WebError> {
         let dom = Dom::parse(text).map_err(WebError::TooLarge)?;
         let base = base_of(&dom, address);
         let mut writer = Writer {
             base: &base,
+            subject,
             json: String::new(),
             looks: 0,
         };
@@ -131,7 +139,7 @@ impl Tally {
             found: 0,
             inner: match &part.taking {
                 Taking::Each(parts) => Self::of(parts),
-                Taking::One(_) | Taking::All(_) => Self(Vec::new()),
+                _ => Self(Vec::new()),
             },
         };
         Self(parts.iter().map(count).collect())
@@ -160,7 +168,7 @@ impl Tally {
             };
             match &part.taking {
                 Taking::Each(inner) => own.saturating_add(count.inner.missing(inner)),
-                Taking::One(_) | Taking::All(_) => own,
+                _ => own,
             }
         });
         each.fold(0, u32::saturating_add)
@@ -176,7 +184,7 @@ impl Part {
             (None, Some(css)) => css.to_owned(),
             (None, None) => match &self.taking {
                 Taking::One(piece) | Taking::All(piece) => piece.words().to_owned(),
-                Taking::Each(_) => String::new(),
+                Taking::Each(_) | Taking::Subject => String::new(),
             },
         }
     }
@@ -245,6 +253,7 @@ impl AddressRule {
 
 struct Writer<'b> {
     base: &'b Url,
+    subject: Option<&'b str>,
     json: String,
     looks: usize,
 }
@@ -312,6 +321,13 @@ impl Writer<'_> {
                     self.json.push(std::mem::replace(&mut mark, ','));
                     json::push_quoted(&value, &mut self.json);
                 }
+                Taking::Subject => {
+                    let Some(subject) = self.subject else {
+                        continue;
+                    };
+                    json::push_quoted(subject, &mut self.json);
+                    return Ok(true);
+                }
                 Taking::Each(parts) => {
                     self.json.push(std::mem::replace(&mut mark, ','));
                     self.write_parts(parts, element, inner)?;
@@ -319,7 +335,7 @@ impl Writer<'_> {
             }
             is_any = true;
         }
-        if matches!(part.taking, Taking::One(_)) {
+        if matches!(part.taking, Taking::One(_) | Taking::Subject) {
             return Ok(false);
         }
         self.json.push_str(if mark == '[' { "[]" } else { "]" });

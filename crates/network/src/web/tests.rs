@@ -28,7 +28,7 @@ fn address(attribute: &str, without: &[&str], is_sorted: bool) -> Piece {
 
 fn convert(parts: Vec<Part>, page: &str) -> Result<(String, u32), WebError> {
     let url = Url::parse("https://birds.example/u/ann?page=2").unwrap();
-    let converted = WebRule { parts }.convert(page, &url)?;
+    let converted = WebRule { parts }.convert(page, &url, Some("ann"))?;
     Ok((converted.json, converted.mended))
 }
 
@@ -155,6 +155,17 @@ fn an_address_is_written_in_one_way() {
         convert(parts, page).unwrap().0,
         r#"{"it":"https://cdn.example/z/y"}"#
     );
+}
+
+#[test]
+fn what_was_asked_about_is_named() {
+    let own = Part {
+        css: None,
+        is_optional: true,
+        ..part("who", "a", Taking::Subject)
+    };
+    let (json, _) = convert(vec![own, text("title", "h1")], "<h1>x</h1>").unwrap();
+    assert_eq!(json, r#"{"who":"ann","title":"x"}"#);
 }
 
 #[test]
