@@ -486,6 +486,7 @@ pub(crate) enum SimDialect {
     Mastodon,
     X,
     Weibo,
+    Reddit,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

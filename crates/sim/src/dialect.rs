@@ -12,7 +12,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use axum::http::Method;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, USER_AGENT};
 use axum::http::request::Parts;
 use axum::response::Response;
 
@@ -24,6 +24,7 @@ use crate::limits::{Allowance, Caller, DeclaredLimits, Refusal};
 use crate::mastodon::{QUERIES, other_side};
 use crate::params::Params;
 use crate::question::{Reply, Topic, host_of, target_of};
+use crate::reddit::Reddit;
 use crate::spoil::{OVERLAP, Spoil};
 use crate::stay::Stay;
 use crate::weibo::Weibo;
@@ -38,6 +39,7 @@ pub enum Dialect {
     Mastodon,
     X,
     Weibo,
+    Reddit,
 }
 
 impl Dialect {
@@ -47,6 +49,7 @@ impl Dialect {
             Self::Mastodon => None,
             Self::X => Some(&X),
             Self::Weibo => Some(&Weibo),
+            Self::Reddit => Some(&Reddit),
         }
     }
 
@@ -71,6 +74,8 @@ pub(crate) struct Heard {
     pub(crate) params: Params,
     pub(crate) authorization: Option<String>,
     pub(crate) host: String,
+    /// What the program calls itself.
+    pub(crate) user_agent: String,
 }
 
 impl Heard {
@@ -251,11 +256,14 @@ pub(crate) async fn handle(
     request: Parts,
 ) -> Response {
     let authorization = request.headers.get(AUTHORIZATION);
+    let user_agent = request.headers.get(USER_AGENT);
+    let user_agent = user_agent.and_then(|name| name.to_str().ok());
     let heard = Heard {
         path: request.uri.path().to_owned(),
         params: Params::read(request.uri.query().unwrap_or_default()),
         authorization: authorization.map(|shown| shown.to_str().unwrap_or_default().to_owned()),
         host: host_of(&request),
+        user_agent: user_agent.unwrap_or_default().to_owned(),
     };
     let token = speech.token(&heard);
     let (caller, is_token) = http::caller(token, peer.address);
@@ -435,7 +443,7 @@ mod tests {
 
     #[test]
     fn the_limits_of_every_dialect_can_be_read() {
-        for dialect in [Dialect::X, Dialect::Weibo] {
+        for dialect in [Dialect::X, Dialect::Weibo, Dialect::Reddit] {
             let speech = dialect.speech().unwrap();
             DeclaredLimits::parse_for(speech.limits(), dialect).unwrap();
         }

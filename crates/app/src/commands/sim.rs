@@ -72,6 +72,7 @@ const fn dialect(named: SimDialect) -> Dialect {
         SimDialect::Mastodon => Dialect::Mastodon,
         SimDialect::X => Dialect::X,
         SimDialect::Weibo => Dialect::Weibo,
+        SimDialect::Reddit => Dialect::Reddit,
     }
 }
 
