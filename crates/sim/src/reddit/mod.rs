@@ -1,6 +1,7 @@
 //! Reddit's API for programs over the world.
 //!
-//! Written by hand from the network's documentation and what is known of its answers. Originals are
+//! Written by hand from notes on the network's documentation and from memory; no answer of the real server
+//! was at hand, and the definition's paths were known. Originals are
 //! posts, what answers them are comments, and reposts, follows and featured tags are not shown: Reddit
 //! has none. A post is in the subreddit of its first tag, or in its author's own (`u_NAME`). What was
 //! deleted is in no list, but keeps its place in trees, with `[deleted]` for its author and its words.
