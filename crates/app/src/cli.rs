@@ -488,6 +488,7 @@ pub(crate) enum SimDialect {
     X,
     Weibo,
     Youtube,
+    Reddit,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

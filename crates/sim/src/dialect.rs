@@ -12,7 +12,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use axum::http::Method;
-use axum::http::header::{AUTHORIZATION, HeaderName, IF_NONE_MATCH};
+use axum::http::header::{AUTHORIZATION, HeaderName, IF_NONE_MATCH, USER_AGENT};
 use axum::http::request::Parts;
 use axum::response::Response;
 
@@ -25,6 +25,7 @@ use crate::limits::{Allowance, Caller, DeclaredLimits, Refusal, StatusAnswer};
 use crate::mastodon::{AccountCache, QUERIES, other_side};
 use crate::params::Params;
 use crate::question::{Reply, Topic, host_of, target_of};
+use crate::reddit::Reddit;
 use crate::spoil::{OVERLAP, Spoil};
 use crate::stay::Stay;
 use crate::weibo::Weibo;
@@ -42,6 +43,7 @@ pub enum Dialect {
     X,
     Weibo,
     YouTube,
+    Reddit,
 }
 
 impl Dialect {
@@ -53,6 +55,7 @@ impl Dialect {
             Self::X => Some(&X),
             Self::Weibo => Some(&Weibo),
             Self::YouTube => Some(&YouTube),
+            Self::Reddit => Some(&Reddit),
         }
     }
 
@@ -79,6 +82,8 @@ pub(crate) struct Heard {
     /// The mark of the answer that the caller has already.
     pub(crate) if_none_match: Option<String>,
     pub(crate) host: String,
+    /// What the program calls itself.
+    pub(crate) user_agent: String,
 }
 
 impl Heard {
@@ -277,6 +282,7 @@ pub(crate) async fn handle(
         authorization: header(AUTHORIZATION),
         if_none_match: header(IF_NONE_MATCH),
         host: host_of(&request),
+        user_agent: header(USER_AGENT).unwrap_or_default(),
     };
     let token = speech.token(&heard);
     let (caller, is_token) = http::caller(token, peer.address);
@@ -485,6 +491,7 @@ mod tests {
             Dialect::X,
             Dialect::Weibo,
             Dialect::YouTube,
+            Dialect::Reddit,
         ] {
             let speech = dialect.speech().unwrap();
             DeclaredLimits::parse_for(speech.limits(), dialect).unwrap();

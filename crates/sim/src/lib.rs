@@ -32,6 +32,7 @@ mod mastodon;
 mod params;
 mod probe;
 mod question;
+mod reddit;
 mod server;
 mod spoil;
 mod stay;

@@ -74,6 +74,7 @@ const fn dialect(named: SimDialect) -> Dialect {
         SimDialect::X => Dialect::X,
         SimDialect::Weibo => Dialect::Weibo,
         SimDialect::Youtube => Dialect::YouTube,
+        SimDialect::Reddit => Dialect::Reddit,
     }
 }
 

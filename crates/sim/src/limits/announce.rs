@@ -50,9 +50,15 @@ pub(super) fn headers(notes: &[Note]) -> Vec<Header> {
     let mut headers = Vec::new();
     for (prefix, note) in speakers {
         let named = |name: &str| format!("{prefix}-{name}").into();
-        headers.push((named("limit"), note.rule().limit.to_string()));
-        headers.push((named("remaining"), note.remaining().to_string()));
-        let form = note.rule().headers.as_ref().and_then(|rule| rule.reset);
+        let rule = note.rule().headers.as_ref();
+        if rule.is_some_and(|rule| rule.tells_used) {
+            headers.push((named("used"), note.used.to_string()));
+            headers.push((named("remaining"), format!("{}.0", note.remaining())));
+        } else {
+            headers.push((named("limit"), note.rule().limit.to_string()));
+            headers.push((named("remaining"), note.remaining().to_string()));
+        }
+        let form = rule.and_then(|rule| rule.reset);
         if let (Some(form), Some(reset_us)) = (form, note.reset_us) {
             headers.push((named("reset"), reset(form, reset_us, note.now_us)));
         }

@@ -52,6 +52,7 @@ struct BucketText {
     item_cost: Option<u64>,
     headers: Option<String>,
     reset: Option<ResetText>,
+    tells: Option<TellsText>,
     usage_header: Option<String>,
     #[serde(default)]
     refusal: RefusalText,
@@ -102,6 +103,13 @@ enum ResetText {
     EpochSeconds,
     #[serde(rename = "seconds_left")]
     SecondsLeft,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TellsText {
+    Limit,
+    Used,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -394,6 +402,7 @@ impl BucketText {
             ),
             (Some(prefix), reset) => Ok(Some(HeaderRule {
                 prefix: header_name("headers", prefix)?,
+                tells_used: self.tells == Some(TellsText::Used),
                 reset: reset.map(|reset| match reset {
                     ResetText::Iso8601 => ResetForm::Iso8601,
                     ResetText::EpochSeconds => ResetForm::EpochSeconds,

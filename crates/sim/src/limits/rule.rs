@@ -90,6 +90,8 @@ pub(super) enum Scope {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HeaderRule {
     pub(super) prefix: String,
+    /// Whether `-used` is sent in the place of `-limit`, and what remains as a number with a point.
+    pub(super) tells_used: bool,
     /// None where no time can be named.
     pub(super) reset: Option<ResetForm>,
 }

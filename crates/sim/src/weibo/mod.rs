@@ -1,6 +1,7 @@
 //! Weibo's open API 2.0 over the world, and the business API beside it.
 //!
-//! Written by hand from the network's wiki and recorded answers. Originals and reposts are posts here;
+//! Written by hand from notes on the network's wiki and from memory; no answer of the real server was at
+//! hand, and the definition's paths and error codes were known. Originals and reposts are posts here;
 //! what answers them, at any depth, are comments under the post that the thread began with, as long as
 //! that is there. Reposts of comments are not shown. The tags that people feature are what they call themselves. A banned account is
 //! said not to exist, nobody hides lists, and texts are never cut.

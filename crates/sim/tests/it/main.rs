@@ -14,6 +14,7 @@ mod huge;
 mod lies;
 mod limits;
 mod reading;
+mod reddit;
 mod search;
 mod shapes;
 mod tags;

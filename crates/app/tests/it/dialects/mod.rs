@@ -1,7 +1,7 @@
 //! The synthetic network in the words of other networks, crawled with the definitions that are shipped.
 //!
-//! The dialects are written without a look at the definitions, so that a crawl that equals the ground
-//! truth says something about both.
+//! The dialects are written by hand and not from the definitions, so that a crawl that equals the ground
+//! truth says something about both; how far that holds, each dialect's `mod.rs` tells.
 
 mod bluesky;
 mod calls;
