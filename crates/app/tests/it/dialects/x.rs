@@ -576,9 +576,12 @@ fn calls_are_as_few_as_pages_and_batches_allow() {
     let count = |user: &Value, name: &str| user[name].as_u64().unwrap_or(0);
     let is_open = |user: &Value| user["locked"] == false && user["suspended"] == false;
     let pages = |name: &str| -> u64 {
-        let page_of = |user: &Value| match is_open(user) {
-            true => count(user, name).div_ceil(1_000).max(1),
-            false => 1,
+        let page_of = |user: &Value| {
+            if is_open(user) {
+                count(user, name).div_ceil(1_000).max(1)
+            } else {
+                1
+            }
         };
         truth.users.values().map(page_of).sum()
     };
