@@ -611,7 +611,7 @@ fn a_day_whose_units_are_spent_ends_a_crawl_that_goes_on_the_next_day() {
 #[test]
 fn searches_that_are_used_up_leave_the_rest_alone() {
     let limits = LIMITS.replace("limit = 100\n", "limit = 2\n");
-    let world = World::limited(&limits, "--users 20 --limit-speed 1");
+    let world = World::limited(&limits, "--users 20 --limit-speed 20");
     let words = "search:the search:a search:sea search:gull --robots relations,profiles,search --until-idle --max-time 10s";
     let output = world.run("youtube", KEY, words);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
