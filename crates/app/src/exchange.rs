@@ -51,8 +51,8 @@ async fn fetch(fetcher: &Fetcher, call: &AuthCall) -> Result<Response, AuthError
         body: body.map(|body| Bytes::copy_from_slice(body.expose_secret().as_bytes())),
         ..Request::get(call.url.clone(), HostTrust::Named)
     };
-    let fetched = fetcher.fetch(request).await;
-    fetched.map_err(|error| match error.kind() {
+    let received = fetcher.fetch(request).await;
+    received.map_err(|error| match error.kind() {
         FetchErrorKind::HostDown | FetchErrorKind::Transient => {
             AuthError::Unreachable(error.to_string())
         }

@@ -24,6 +24,7 @@ impl Default for Politeness {
 
 impl Politeness {
     /// So slowly that there is no more than one call in so many seconds.
+    #[must_use]
     pub fn with_pause(self, pause_s: f64) -> Self {
         let most = self.most_per_second.min(1.0 / pause_s.max(1e-3));
         Self {

@@ -123,7 +123,7 @@ impl Robots {
         match line {
             Line::Rule(rule) if self.rules.len() < RULES_MAX => self.rules.push(rule.clone()),
             Line::Delay(seconds) => {
-                self.delay_s = Some(self.delay_s.map_or(*seconds, |known| known.max(*seconds)))
+                self.delay_s = Some(self.delay_s.map_or(*seconds, |known| known.max(*seconds)));
             }
             Line::Rule(_) | Line::Agent(_) => {}
         }

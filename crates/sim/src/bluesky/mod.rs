@@ -216,27 +216,31 @@ impl AppView<'_> {
             Route::Follows(actor) => {
                 let user = self.actor(actor)?;
                 let edges = self.world.following_at(user, self.now);
-                self.people_page(Page::read(heard)?, ("follows", user), &edges, |edge| {
-                    (edge.id, edge.target)
-                })
+                Ok(
+                    self.people_page(&Page::read(heard)?, ("follows", user), &edges, |edge| {
+                        (edge.id, edge.target)
+                    }),
+                )
             }
             Route::Followers(actor) => {
                 let user = self.actor(actor)?;
                 let edges = self.world.followers_at(user, self.now);
-                self.people_page(Page::read(heard)?, ("followers", user), &edges, |edge| {
-                    (edge.id, edge.source)
-                })
+                Ok(
+                    self.people_page(&Page::read(heard)?, ("followers", user), &edges, |edge| {
+                        (edge.id, edge.source)
+                    }),
+                )
             }
             Route::AuthorFeed(actor) => self.author_feed(heard, actor),
             Route::Thread(uri) => self.thread(heard, uri),
             Route::Posts(uris) => self.posts_by_uris(uris),
-            Route::Likes(uri) => self.likes(Page::read(heard)?, uri),
-            Route::RepostedBy(uri) => self.reposted_by(Page::read(heard)?, uri),
+            Route::Likes(uri) => self.likes(&Page::read(heard)?, uri),
+            Route::RepostedBy(uri) => self.reposted_by(&Page::read(heard)?, uri),
             Route::Quotes(uri) => {
                 Page::read(heard)?;
                 Ok(Answer::json(&json!({ "uri": uri, "posts": [] })))
             }
-            Route::SearchActors(words) => self.search_actors(Page::read(heard)?, words),
+            Route::SearchActors(words) => Ok(self.search_actors(&Page::read(heard)?, words)),
             Route::SearchPosts(words) => self.search_posts(heard, words),
             Route::Unknown => Err(Refusal::MethodNotImplemented),
         }
@@ -245,11 +249,11 @@ impl AppView<'_> {
     /// A page of people beside the one whose list it is.
     fn people_page<T: Clone>(
         &self,
-        page: Page,
+        page: &Page,
         (name, subject): (&str, u64),
         list: &[T],
         of: impl Fn(&T) -> (u64, u64),
-    ) -> Result<Answer, Refusal> {
+    ) -> Answer {
         let (part, next) = page.cut(self, list, |item| of(item).0);
         let people: Vec<Value> = part
             .items
@@ -258,7 +262,7 @@ impl AppView<'_> {
             .collect();
         let mut body = json!({ "subject": self.profile_view(subject) });
         body[name] = json!(people);
-        Ok(paged(body, next, part.spoilt))
+        paged(body, next, part.spoilt)
     }
 }
 

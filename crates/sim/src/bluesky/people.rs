@@ -123,7 +123,7 @@ impl AppView<'_> {
         Ok(Answer::json(&json!({ "profiles": profiles })))
     }
 
-    pub(super) fn likes(&self, page: Page, uri: &str) -> Result<Answer, Refusal> {
+    pub(super) fn likes(&self, page: &Page, uri: &str) -> Result<Answer, Refusal> {
         let post = self.post(uri)?;
         let likes = self.world.likes_at(&post, self.now);
         let (part, next) = page.cut(self, &likes, Like::id);
@@ -136,7 +136,7 @@ impl AppView<'_> {
         Ok(paged(body, next, part.spoilt))
     }
 
-    pub(super) fn reposted_by(&self, page: Page, uri: &str) -> Result<Answer, Refusal> {
+    pub(super) fn reposted_by(&self, page: &Page, uri: &str) -> Result<Answer, Refusal> {
         let post = self.post(uri)?;
         let reposts = self.world.reposts(&post, self.now);
         let (part, next) = page.cut(self, &reposts, Post::id);
@@ -148,7 +148,7 @@ impl AppView<'_> {
         Ok(paged(body, next, part.spoilt))
     }
 
-    pub(super) fn search_actors(&self, page: Page, words: &str) -> Result<Answer, Refusal> {
+    pub(super) fn search_actors(&self, page: &Page, words: &str) -> Answer {
         let words = words.to_lowercase();
         let mut users: Vec<u64> = self.world.users_named_like(&words, self.now).collect();
         let id_of = |user: &u64| self.world.account_id(*user);
@@ -156,7 +156,7 @@ impl AppView<'_> {
         let (part, next) = page.cut(self, &users, id_of);
         let actors = part.items.iter().map(|&user| self.profile_view(user));
         let body = json!({ "actors": actors.collect::<Vec<_>>() });
-        Ok(paged(body, next, part.spoilt))
+        paged(body, next, part.spoilt)
     }
 }
 
