@@ -30,10 +30,11 @@ pub(crate) fn layout(count: usize, edges: &[(usize, usize)]) -> Vec<Point> {
     let steps = (PAIRS_MAX / pairs).clamp(1, STEPS_MAX);
     let apart = 1.0 / (count as f64).sqrt();
     let mut pushes = vec![Point { x: 0.0, y: 0.0 }; count];
+    let mut repulsion = Repulsion::new(count);
     for step in 0..steps {
         let reach = 0.12 * (1.0 - step as f64 / steps as f64) + 0.001;
         pushes.fill(Point { x: 0.0, y: 0.0 });
-        repel(&points, apart, &mut pushes);
+        repulsion.push(&points, apart, &mut pushes);
         attract(&points, &edges, &degrees, apart, &mut pushes);
         for (point, push) in points.iter_mut().zip(&pushes) {
             // A little weight towards the middle holds together what no edge joins.
@@ -76,17 +77,53 @@ fn spiral(degrees: &[usize]) -> Vec<Point> {
     points
 }
 
-fn repel(points: &[Point], apart: f64, pushes: &mut [Point]) {
-    let force = apart * apart;
-    for (here, one) in points.iter().enumerate() {
-        for (there, other) in points.iter().enumerate().skip(here + 1) {
-            let (x, y) = (one.x - other.x, one.y - other.y);
+/// Everybody pushes everybody away. This is nearly all of the work: columns of single numbers, each written in
+/// its own place, are what a processor adds up several at a time.
+#[derive(Debug)]
+struct Repulsion {
+    x: Vec<f32>,
+    y: Vec<f32>,
+    push_x: Vec<f32>,
+    push_y: Vec<f32>,
+}
+
+impl Repulsion {
+    fn new(count: usize) -> Self {
+        let column = || vec![0.0; count];
+        Self {
+            x: column(),
+            y: column(),
+            push_x: column(),
+            push_y: column(),
+        }
+    }
+
+    fn push(&mut self, points: &[Point], apart: f64, pushes: &mut [Point]) {
+        for (place, point) in points.iter().enumerate() {
+            (self.x[place], self.y[place]) = (point.x as f32, point.y as f32);
+        }
+        self.push_x.fill(0.0);
+        self.push_y.fill(0.0);
+        for point in points {
+            self.push_from(point.x as f32, point.y as f32);
+        }
+        let force = apart * apart;
+        let columns = self.push_x.iter().zip(&self.push_y);
+        for (push, (x, y)) in pushes.iter_mut().zip(columns) {
+            push.x += f64::from(*x) * force;
+            push.y += f64::from(*y) * force;
+        }
+    }
+
+    /// What stands in one place pushes all others, and itself by nothing.
+    fn push_from(&mut self, from_x: f32, from_y: f32) {
+        let places = self.x.iter().zip(&self.y);
+        let pushes = self.push_x.iter_mut().zip(&mut self.push_y);
+        for ((x, y), (push_x, push_y)) in places.zip(pushes) {
+            let (x, y) = (x - from_x, y - from_y);
             let square = (x * x + y * y).max(1e-6);
-            let (x, y) = (x / square * force, y / square * force);
-            pushes[here].x += x;
-            pushes[here].y += y;
-            pushes[there].x -= x;
-            pushes[there].y -= y;
+            *push_x += x / square;
+            *push_y += y / square;
         }
     }
 }

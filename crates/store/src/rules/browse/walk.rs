@@ -19,7 +19,7 @@ const WORK_MAX: usize = 30_000;
 /// What it costs to ask the index, as if it were so many keys.
 const ASKING_WORK: usize = 150;
 /// Texts that one walk reads.
-const TEXTS_MAX: usize = 600;
+const TEXTS_MAX: usize = 400;
 /// Texts that are read at once, at the least and the most.
 const TEXTS_AT_ONCE: (usize, usize) = (16, 64);
 /// Keys that the index is asked for at once, at the least and the most.
