@@ -264,6 +264,30 @@ pub(super) fn depth(database: &dyn Database, key: i64) -> Result<Option<u32>, St
     database.only(sql, cells![key], |row| row.get(0))
 }
 
+/// Where a row of the frontier is about to go: its subject, robot, lane and when it is due.
+pub(super) type Filing = (Key, Name, Name, WorldTime);
+
+/// Read in the index alone, whose pages it is about.
+pub(crate) const PLACE: &str =
+    "SELECT visited_us FROM frontier WHERE lane = ?1 AND due_us = ?2 AND subject = ?3";
+
+/// Looks where rows are in the index of what is due, and where they are about to go.
+pub(super) fn places_of(database: &dyn Database, rows: &[Filing]) -> Result<Vec<()>, StoreError> {
+    let now = "SELECT lane, due_us FROM frontier WHERE subject = ?1 AND robot = ?2";
+    for (subject, robot, lane, due) in rows {
+        let known: Option<(String, i64)> =
+            database.first(now, cells![subject.0, &**robot], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
+        let known = known.iter().map(|(lane, due_us)| (&**lane, *due_us));
+        for (lane, due_us) in known.chain([(&**lane, due.0)]) {
+            let cells = cells![lane, due_us, subject.0];
+            let _: Option<Option<i64>> = database.first(PLACE, cells, |row| row.get(0))?;
+        }
+    }
+    Ok(Vec::new())
+}
+
 fn task(
     database: &dyn Database,
     subject: Key,

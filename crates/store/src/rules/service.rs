@@ -14,6 +14,7 @@ use kittiwake_model::{
     Commit, CommitReport, Control, Identity, Key, Learnt, Name, RunRecord, Table, WorldTime,
 };
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
@@ -46,7 +47,12 @@ pub(crate) fn answer(reader: &dyn Reader, questions: &Questions) {
     }
 }
 
-#[derive(Debug)]
+/// Answers to some questions, in the same order.
+type Answers<Q, T> = fn(&dyn Reader, &[Q]) -> Result<Vec<T>, StoreError>;
+
+/// Says whether rows come from the disk rather than from memory.
+type IsLarge = Box<dyn Fn() -> bool + Send + Sync>;
+
 pub(crate) struct Service {
     requests: Option<mpsc::Sender<Request>>,
     marker: Marker,
@@ -55,6 +61,16 @@ pub(crate) struct Service {
     writers: Vec<JoinHandle<()>>,
     /// The tables that are counted.
     tables: &'static [&'static str],
+    is_large: Option<IsLarge>,
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, form: &mut fmt::Formatter<'_>) -> fmt::Result {
+        form.debug_struct("Service")
+            .field("readers", &self.readers)
+            .field("writers", &self.writers)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Service {
@@ -66,7 +82,13 @@ impl Service {
             readers: Vec::new(),
             writers: Vec::new(),
             tables,
+            is_large: None,
         }
+    }
+
+    /// Reads ahead of the writer where `is_large`.
+    pub(crate) fn read_ahead_where(&mut self, is_large: impl Fn() -> bool + Send + Sync + 'static) {
+        self.is_large = Some(Box::new(is_large));
     }
 
     pub(crate) fn marker(&self) -> Marker {
@@ -119,6 +141,7 @@ impl Service {
         if commits.is_empty() {
             return Ok(Vec::new());
         }
+        self.read_ahead(&commits).await;
         let (answer, answered) = oneshot::channel();
         let marked = |commit| Marked {
             marks: self.marker.marks(&commit),
@@ -260,28 +283,55 @@ impl Service {
             .await
     }
 
-    /// Tasks, in the same order. All threads read their share: what is known of a subject is all over a file, and
-    /// a thread that waits for the disk does nothing else. Each task is of one view, all of them need not be.
+    /// Tasks, in the same order. Each is of one view, all of them need not be.
     pub(crate) async fn tasks(
         &self,
-        mut tasks: Vec<(Key, Name)>,
+        tasks: Vec<(Key, Name)>,
     ) -> Result<Vec<Option<TaskRecord>>, StoreError> {
+        self.divided(tasks, |reader, own| read::tasks(reader, own))
+            .await
+    }
+
+    /// Has answers to many questions of a kind, in the same order. All threads read their share: what is known of
+    /// a subject is all over a file, and a thread that waits for the disk does nothing else.
+    async fn divided<Q: Send + 'static, T: Send + 'static>(
+        &self,
+        mut questions: Vec<Q>,
+        answers: Answers<Q, T>,
+    ) -> Result<Vec<T>, StoreError> {
         let shares = self.readers.len().max(1);
-        let share = tasks.len().div_ceil(shares).max(TASKS_AT_ONCE);
+        let share = questions.len().div_ceil(shares).max(TASKS_AT_ONCE);
         let mut asked = Vec::with_capacity(shares);
-        while !tasks.is_empty() {
-            let rest = tasks.split_off(share.min(tasks.len()));
-            let own = std::mem::replace(&mut tasks, rest);
+        while !questions.is_empty() {
+            let rest = questions.split_off(share.min(questions.len()));
+            let own = std::mem::replace(&mut questions, rest);
             let work = move |reader: &dyn Reader| {
-                persistently(reader, &|reader: &dyn Reader| read::tasks(reader, &own))
+                persistently(reader, &|reader: &dyn Reader| answers(reader, &own))
             };
             asked.push(self.hand_to_reader(work).await?);
         }
-        let mut records = Vec::new();
+        let mut all = Vec::new();
         for answered in asked {
-            records.extend(answered.await.map_err(|_| StoreError::closed())??);
+            all.extend(answered.await.map_err(|_| StoreError::closed())??);
         }
-        Ok(records)
+        Ok(all)
+    }
+
+    /// Brings the places of the index from the disk in which rows are about to be written: there is one writer, and
+    /// while it waits for the disk everybody does. What goes wrong goes wrong again when they are written.
+    async fn read_ahead(&self, commits: &[Commit]) {
+        let is_large = self.is_large.as_ref().is_some_and(|is_large| is_large());
+        let rows = commits.iter().flat_map(|commit| &commit.frontier);
+        let places: Vec<_> = rows
+            .map(|row| (row.subject, row.robot.clone(), row.lane.clone(), row.due))
+            .collect();
+        if !is_large || places.len() < TASKS_AT_ONCE {
+            return;
+        }
+        let read = |reader: &dyn Reader, own: &[read::Filing]| read::places_of(reader, own);
+        if let Err(error) = self.divided(places, read).await {
+            tracing::debug!(%error, "places of the index could not be read ahead");
+        }
     }
 
     pub(crate) async fn last_run(&self) -> Result<Option<(i64, RunRecord)>, StoreError> {

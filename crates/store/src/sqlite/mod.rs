@@ -35,6 +35,8 @@ use std::path::Path;
 /// Threads that read beside a crawl. Rows of a file that is larger than the memory come from the disk, which
 /// brings several in the time of one.
 const CRAWL_READERS: usize = 4;
+/// How large a file is whose pages the machine's memory is trusted to hold.
+const IN_MEMORY_BYTES_MAX: u64 = 4 << 30;
 
 /// A crawl in a file.
 #[derive(Debug)]
@@ -64,6 +66,10 @@ impl SqliteStore {
             lock = Some(open::lock(path)?);
             start_writer(path, unfinished, &mut service)?;
         }
+        let file = path.to_owned();
+        service.read_ahead_where(move || {
+            std::fs::metadata(&file).is_ok_and(|file| file.len() > IN_MEMORY_BYTES_MAX)
+        });
         let questions = service.questions();
         let readers = match mode {
             OpenMode::Crawl => CRAWL_READERS,

@@ -3,9 +3,9 @@
 use super::migrate::{MIGRATIONS, migrate};
 use crate::export::ExportTable;
 use crate::rules::export::{ALL_IDS, objects_sql, sql_of};
-use crate::rules::read::DUE;
+use crate::rules::read::{DUE, PLACE};
 use kittiwake_model::Table;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, params_from_iter};
 
 fn connection() -> Connection {
     let mut connection = Connection::open_in_memory().unwrap();
@@ -14,21 +14,24 @@ fn connection() -> Connection {
 }
 
 #[test]
-fn what_is_due_is_read_from_the_index_alone() {
+fn what_is_due_and_where_it_is_filed_is_read_from_the_index_alone() {
     let connection = connection();
-    let plan: Vec<String> = connection
-        .prepare(&format!("EXPLAIN QUERY PLAN {DUE}"))
-        .unwrap()
-        .query_map(params!["lane", 0, 0, None::<i64>, 10], |row| row.get(3))
-        .unwrap()
-        .collect::<Result<_, _>>()
+    for (sql, terms) in [
+        (DUE, "(lane=? AND (due_us,subject)>(?,?))"),
+        (PLACE, "(lane=? AND due_us=? AND subject=?)"),
+    ] {
+        let plan = format!("SEARCH frontier USING COVERING INDEX frontier_by_due {terms}");
+        assert_eq!(plan_of(&connection, sql), [plan]);
+    }
+}
+
+fn plan_of(connection: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = connection
+        .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
         .unwrap();
-    assert_eq!(
-        plan,
-        [
-            "SEARCH frontier USING COVERING INDEX frontier_by_due (lane=? AND (due_us,subject)>(?,?))"
-        ]
-    );
+    let parameters = vec![None::<i64>; statement.parameter_count()];
+    let plan = statement.query_map(params_from_iter(parameters), |row| row.get(3));
+    plan.unwrap().collect::<Result<_, _>>().unwrap()
 }
 
 #[test]
@@ -43,16 +46,7 @@ fn no_table_is_sorted_before_its_first_row_comes_out() {
     all.push(ALL_IDS.to_owned());
     assert_eq!(all.len(), ExportTable::ALL.len());
     for sql in all {
-        let mut statement = connection
-            .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
-            .unwrap();
-        let parameters = vec![None::<i64>; statement.parameter_count()];
-        let plan: Vec<String> = statement
-            .query_map(rusqlite::params_from_iter(parameters), |row| row.get(3))
-            .unwrap()
-            .collect::<Result<_, _>>()
-            .unwrap();
-        let plan = plan.join("\n");
+        let plan = plan_of(&connection, &sql).join("\n");
         // The ids of one object may be sorted, never those of all.
         assert!(!plan.contains("TEMP B-TREE FOR ORDER BY"), "{sql}\n{plan}");
     }
