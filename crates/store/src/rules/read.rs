@@ -265,14 +265,14 @@ pub(super) fn depth(database: &dyn Database, key: i64) -> Result<Option<u32>, St
 }
 
 /// Where a row of the frontier is about to go: its subject, robot, lane and when it is due.
-pub(super) type Filing = (Key, Name, Name, WorldTime);
+pub(crate) type Filing = (Key, Name, Name, WorldTime);
 
 /// Read in the index alone, whose pages it is about.
 pub(crate) const PLACE: &str =
     "SELECT visited_us FROM frontier WHERE lane = ?1 AND due_us = ?2 AND subject = ?3";
 
 /// Looks where rows are in the index of what is due, and where they are about to go.
-pub(super) fn places_of(database: &dyn Database, rows: &[Filing]) -> Result<Vec<()>, StoreError> {
+pub(crate) fn places_of(database: &dyn Database, rows: &[Filing]) -> Result<Vec<()>, StoreError> {
     let now = "SELECT lane, due_us FROM frontier WHERE subject = ?1 AND robot = ?2";
     for (subject, robot, lane, due) in rows {
         let known: Option<(String, i64)> =

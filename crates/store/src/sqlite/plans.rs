@@ -1,10 +1,11 @@
 //! How SQLite goes about the statements of the rules.
 
+use super::database::SqliteDatabase;
 use super::migrate::{MIGRATIONS, migrate};
 use crate::export::ExportTable;
 use crate::rules::export::{ALL_IDS, objects_sql, sql_of};
-use crate::rules::read::{DUE, PLACE};
-use kittiwake_model::Table;
+use crate::rules::read::{DUE, PLACE, places_of};
+use kittiwake_model::{Key, Table, WorldTime};
 use rusqlite::{Connection, params_from_iter};
 
 fn connection() -> Connection {
@@ -23,6 +24,17 @@ fn what_is_due_and_where_it_is_filed_is_read_from_the_index_alone() {
         let plan = format!("SEARCH frontier USING COVERING INDEX frontier_by_due {terms}");
         assert_eq!(plan_of(&connection, sql), [plan]);
     }
+}
+
+/// Nobody hears of what goes wrong while places are read ahead.
+#[test]
+fn places_can_be_looked_at_of_rows_that_are_there_and_of_new_ones() {
+    let connection = connection();
+    let filed = "INSERT INTO frontier(subject, robot, lane, visits, due_us, state) VALUES (1, 'posts', 'sea', 0, 5, x'')";
+    connection.execute(filed, []).unwrap();
+    let filing = |subject| (Key(subject), "posts".into(), "sea".into(), WorldTime(9));
+    let database = SqliteDatabase::new(&connection);
+    places_of(&database, &[filing(1), filing(2)]).unwrap();
 }
 
 fn plan_of(connection: &Connection, sql: &str) -> Vec<String> {
