@@ -155,10 +155,18 @@ fn bare(letter: char) -> char {
 
 /// Gives the words of a text one by one, so many at the most.
 fn cut(text: &str, words_max: usize, each: &mut dyn FnMut(&str)) {
+    if text.is_ascii() {
+        // Nothing of it is written in several ways.
+        return cut_signs(text.chars(), words_max, each);
+    }
+    cut_signs(text.nfkc(), words_max, each);
+}
+
+fn cut_signs(signs: impl Iterator<Item = char>, words_max: usize, each: &mut dyn FnMut(&str)) {
     let mut left = words_max;
     let mut word = String::new();
     let mut letters = 0;
-    for sign in text.nfkc().flat_map(char::to_lowercase) {
+    for sign in signs.flat_map(char::to_lowercase) {
         let sign = bare(sign);
         let kind = letter(sign);
         if matches!(kind, Letter::Whole | Letter::Between) && !word.is_empty() {

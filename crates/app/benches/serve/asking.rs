@@ -78,7 +78,7 @@ const PAGES: &[(&str, Address)] = &[
         format!("/api/search?words=the+place{}", random % 200_000)
     }),
     ("API, users", |_| "/api/users?limit=50".to_owned()),
-    ("API, posts", |_| "/api/statuses?limit=50".to_owned()),
+    ("API, posts", |_| "/api/posts?limit=50".to_owned()),
     ("API, status", |_| "/api/status".to_owned()),
 ];
 const USERS: u64 = 1_000_000;

@@ -10,6 +10,7 @@ use kittiwake_serve::desk::{
     CheckedDefinition, DefinitionText, DefinitionView, LoginMethodView, RobotView,
 };
 use kittiwake_serve::{DeskError, DeskErrorKind};
+use std::sync::OnceLock;
 
 pub(super) struct Known {
     run: Option<RunRecord>,
@@ -31,6 +32,16 @@ pub(super) fn check(text: &str) -> CheckedDefinition {
             digest: None,
         },
     }
+}
+
+/// What is shown of the program's own definitions. They stay the same, and reading all of them takes a while.
+fn shipped() -> &'static [DefinitionView] {
+    static SHOWN: OnceLock<Vec<DefinitionView>> = OnceLock::new();
+    SHOWN.get_or_init(|| {
+        let known = Known::new(None);
+        let texts = SHIPPED.iter().filter_map(|(name, _)| known.text(name).ok());
+        texts.map(|it| it.view).collect()
+    })
 }
 
 impl Known {
@@ -74,12 +85,12 @@ impl Known {
 
     pub(super) fn list(&self) -> Vec<DefinitionView> {
         let own = self.run.as_ref().map(|run| run.network.to_string());
-        let shipped = SHIPPED.iter().map(|(name, _)| (*name).to_owned());
-        let mut names: Vec<String> = shipped.chain(own).collect();
-        names.sort();
-        names.dedup();
-        let texts = names.iter().filter_map(|name| self.text(name).ok());
-        texts.map(|it| it.view).collect()
+        let own = own.and_then(|name| self.text(&name).ok()).map(|it| it.view);
+        let is_other = |it: &&DefinitionView| own.as_ref().is_none_or(|own| own.name != it.name);
+        let mut views: Vec<DefinitionView> = shipped().iter().filter(is_other).cloned().collect();
+        views.extend(own);
+        views.sort_by(|one, other| one.name.cmp(&other.name));
+        views
     }
 
     pub(super) fn text(&self, name: &str) -> Result<DefinitionText, DeskError> {

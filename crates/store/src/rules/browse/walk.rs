@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 /// What one walk may cost, in keys that the index gives.
 const WORK_MAX: usize = 30_000;
 /// What it costs to ask the index, as if it were so many keys.
-const ASKING_WORK: usize = 150;
+const ASKING_WORK: usize = 300;
 /// Texts that one walk reads.
 const TEXTS_MAX: usize = 400;
 /// Texts that are read at once, at the least and the most.
