@@ -27,6 +27,15 @@ pub(crate) fn output_stream() -> Box<dyn Write + Send> {
     Box::new(std::io::stdout())
 }
 
+/// What a server wrote, as it may stand on a terminal.
+pub(crate) fn plain(text: &str) -> String {
+    const LETTERS_MAX: usize = 160;
+    let letters = text.chars().take(LETTERS_MAX);
+    letters
+        .map(|letter| if letter.is_control() { '?' } else { letter })
+        .collect()
+}
+
 /// Whether a person looks at the results.
 pub(crate) fn is_terminal() -> bool {
     std::io::stdout().is_terminal()

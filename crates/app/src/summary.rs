@@ -1,5 +1,6 @@
 //! Summaries: for people as a table, for machines as JSON (docs/summary.md).
 
+use crate::console::plain;
 use crate::progress::amount;
 use kittiwake_engine::{CrawlReport, End};
 use kittiwake_store::{Location, Summary};
@@ -18,6 +19,17 @@ pub(crate) fn held(file: &Location, summary: &Summary) -> Value {
             )
         })
         .collect();
+    let reasons = summary.reasons.iter();
+    let reasons: Vec<Value> = reasons
+        .map(|it| {
+            json!({
+                "query": it.query,
+                "outcome": it.outcome,
+                "reason": it.reason,
+                "subjects": it.subjects,
+            })
+        })
+        .collect();
     json!({
         "file": file.to_string(),
         "rows": summary.rows,
@@ -25,6 +37,7 @@ pub(crate) fn held(file: &Location, summary: &Summary) -> Value {
         "depths": summary.depths,
         "calls_total": summary.calls,
         "outcomes": summary.outcomes,
+        "reasons": reasons,
     })
 }
 
@@ -110,6 +123,16 @@ pub(crate) fn table(summary: &Summary) -> String {
     }
     for (outcome, count) in &summary.outcomes {
         let _ = writeln!(text, "outcome {outcome:<10} {count:>10}");
+    }
+    for reason in &summary.reasons {
+        let _ = writeln!(
+            text,
+            "why {:<14} {:>10} of {}: {}",
+            reason.outcome,
+            reason.subjects,
+            reason.query,
+            plain(&reason.reason)
+        );
     }
     text
 }

@@ -147,9 +147,21 @@ pub(crate) enum Ending {
     ShutOut(String),
 }
 
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AskedFor {
+    /// What the work wants.
+    Work,
+    /// The host's robots.txt, without which nothing else may be.
+    RobotsTxt(Url),
+    /// Nothing: it is forbidden.
+    Nothing,
+}
+
 /// The answer as the network read it, with what the log needs.
 pub(crate) struct Heard {
     pub reading: Reading,
+    pub asked_for: AskedFor,
     pub status: Option<u16>,
     pub bytes: u64,
     /// The answer as it came, if it is to be kept.
@@ -264,7 +276,7 @@ pub(crate) async fn exchange(
         }
     };
     let limited = heard.reading.outcome == OutcomeCode::RateLimited;
-    let calls = 1 + hops.len() as u64;
+    let calls = u64::from(heard.asked_for != AskedFor::Nothing) + hops.len() as u64;
     let bytes = heard.bytes;
     // What was read of the body takes its place in memory until it is stored.
     let _share = heard.share.take();
@@ -402,7 +414,11 @@ impl Shop {
         let location = redirect(response);
         let network = &self.settings.network;
         let blocked = network
-            .block_page(response.status, location.as_deref(), &response.body)
+            .block_page(
+                response.status,
+                (location.as_deref(), response.headers.get("content-type")),
+                &response.body,
+            )
             .filter(|_| home);
         let reading = match (blocked, location) {
             (Some(reason), _) => Some(Reading::of(
@@ -463,6 +479,7 @@ impl Shop {
         self.settle_caps(&work.call, told.items);
         let heard = |reading, response: Option<&Response>| Heard {
             reading,
+            asked_for: AskedFor::Work,
             status: response.map(|response| response.status),
             bytes: response.map_or(0, |response| response.body.len() as u64),
             raw: None,

@@ -512,7 +512,8 @@ impl Means<'_> {
     fn read(&self, answer: &Answer<'_>, response: &Response) -> (Reading, bool) {
         let status = response.status;
         let location = response.headers.get("location");
-        if let Some(reason) = self.network.block_page(status, location, &response.body) {
+        let told = (location, response.headers.get("content-type"));
+        if let Some(reason) = self.network.block_page(status, told, &response.body) {
             let reason = format!("http {status}: {reason}");
             return (Reading::of(OutcomeCode::RateLimited, reason), true);
         }

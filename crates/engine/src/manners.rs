@@ -2,13 +2,13 @@
 //! and again when it is no longer to be believed. It is asked for like anything else, out of a grant.
 
 use crate::EngineError;
-use crate::exchange::{Heard, Hearing, Shop, date_of, failure, redirect};
+use crate::exchange::{AskedFor, Heard, Hearing, Shop, date_of, failure, redirect};
 use crate::permits::{Answered, Permit, Taken};
 use crate::site::Site;
 use crate::work::{Call, Redirected, Work};
 use kittiwake_fetch::{FetchError, HostTrust, Request, Response};
 use kittiwake_model::{Commit, LimitTime, LogRow, OutcomeCode};
-use kittiwake_network::{Bearing, Reading, Robots, RobotsRule};
+use kittiwake_network::{Bearing, ROBOTS_BYTES_MAX, Reading, Robots, RobotsRule};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use url::Url;
 
@@ -25,7 +25,15 @@ const HOPS_MAX: usize = 5;
 pub(crate) struct Manners {
     known: Mutex<Option<Known>>,
     /// One asks, whoever else wants to know waits for that.
-    reading: tokio::sync::Mutex<()>,
+    reading: tokio::sync::Mutex<Reached>,
+}
+
+/// Where asking for the file has led so far, if it had to wait on its way: to begin anew would cost the
+/// same calls again, for ever where calls are spread evenly.
+#[derive(Debug, Default)]
+struct Reached {
+    at: Option<Url>,
+    hops: usize,
 }
 
 #[derive(Debug)]
@@ -109,11 +117,15 @@ impl Shop {
         if !site.has(&at.url) {
             return Ok(Minded::Go(permit));
         }
-        let reading = site.manners.reading.lock().await;
+        let mut reading = site.manners.reading.lock().await;
         if !site.manners.is_fresh(self.clock.limit()) {
-            match self.read_robots(work, rule, permit, hops).await? {
-                Read::Known => {}
-                Read::Unknown(heard) => return Ok(Minded::Stop(Hearing::Answer(heard))),
+            let read = self.read_robots(work, rule, permit, (&mut reading, hops));
+            match read.await? {
+                Read::Known => *reading = Reached::default(),
+                Read::Unknown(heard) => {
+                    *reading = Reached::default();
+                    return Ok(Minded::Stop(Hearing::Answer(heard)));
+                }
                 Read::NoPermit(until) => return Ok(no_permit(until, at)),
             }
             drop(reading);
@@ -141,13 +153,16 @@ impl Shop {
         work: &Work,
         rule: RobotsRule,
         mut permit: Permit,
-        hops: &mut Vec<Commit>,
+        (reached, hops): (&mut Reached, &mut Vec<Commit>),
     ) -> Result<Read, EngineError> {
         let site = &work.call.site;
-        let mut url = site.base.clone();
-        url.set_path("/robots.txt");
-        url.set_query(None);
-        for _ in 0..=HOPS_MAX {
+        let mut url = reached.at.take().unwrap_or_else(|| {
+            let mut url = site.base.clone();
+            url.set_path("/robots.txt");
+            url.set_query(None);
+            url
+        });
+        while reached.hops <= HOPS_MAX {
             let (fetched, heard) = self.fetch_robots(work, &url, permit).await?;
             let response = match fetched {
                 Ok(response) => response,
@@ -159,22 +174,19 @@ impl Shop {
                 }
             };
             let reason = format!("http {}", response.status);
-            let hop = heard(
-                Reading::of(OutcomeCode::Ok, reason.clone()),
-                Some(&response),
-            );
+            // Too many calls are no word on what is there.
+            if matches!(response.status, 429 | 500..=599) {
+                let reading = Reading::of(OutcomeCode::Transient, format!("{QUERY}: {reason}"));
+                return Ok(Read::Unknown(Box::new(heard(reading, Some(&response)))));
+            }
+            let hop = heard(Reading::of(OutcomeCode::Ok, reason), Some(&response));
             hops.push(Commit {
                 at: hop.observed,
-                log: Some(self.robots_row(work, &url, &hop)),
+                log: self.logged(work, &hop),
                 ..Commit::default()
             });
             let robots = match response.status {
                 200..=299 => Robots::parse(&response.body),
-                // Too many calls are no word on what is there.
-                429 | 500..=599 => {
-                    let reading = Reading::of(OutcomeCode::Transient, format!("{QUERY}: {reason}"));
-                    return Ok(Read::Unknown(Box::new(heard(reading, Some(&response)))));
-                }
                 300..=399 => {
                     let target = redirect(&response).and_then(|it| url.join(&it).ok());
                     let target = target.filter(|it| matches!(it.scheme(), "http" | "https"));
@@ -182,9 +194,13 @@ impl Shop {
                         return self.take_in_robots(work, rule, Robots::free(), None).await;
                     };
                     url = target;
+                    reached.hops += 1;
                     match self.another_permit(work).await? {
                         Ok(next) => permit = next,
-                        Err(until) => return Ok(Read::NoPermit(until)),
+                        Err(until) => {
+                            reached.at = Some(url);
+                            return Ok(Read::NoPermit(until));
+                        }
                     }
                     continue;
                 }
@@ -219,6 +235,8 @@ impl Shop {
         };
         let request = Request {
             headers: vec![("accept".to_owned(), "text/plain, */*;q=0.1".to_owned())],
+            body_bytes_max: Some(ROBOTS_BYTES_MAX),
+            is_cut_off: true,
             ..Request::get(url.clone(), trust)
         };
         let (observed, sent) = (self.clock.world(), self.clock.real());
@@ -238,8 +256,10 @@ impl Shop {
         };
         site.purse.lock().await.settle(permit, said).await?;
         self.settle_caps(&work.call, Some(0));
+        let asked_for = AskedFor::RobotsTxt(url.clone());
         let heard = move |reading: Reading, response: Option<&Response>| Heard {
             reading,
+            asked_for: asked_for.clone(),
             status: response.map(|it| it.status),
             bytes: response.map_or(0, |it| it.body.len() as u64),
             raw: None,
@@ -309,6 +329,7 @@ impl Shop {
         let now = self.clock.real();
         Hearing::Answer(Box::new(Heard {
             reading: Reading::of(OutcomeCode::Forbidden, FORBIDDEN),
+            asked_for: AskedFor::Nothing,
             status: None,
             bytes: 0,
             raw: None,
@@ -322,6 +343,15 @@ impl Shop {
             answered: now,
             observed: self.clock.world(),
         }))
+    }
+
+    /// The call as the log has it, if there was one.
+    pub(crate) fn logged(&self, work: &Work, heard: &Heard) -> Option<LogRow> {
+        match &heard.asked_for {
+            AskedFor::Work => Some(self.log_row(work, heard)),
+            AskedFor::RobotsTxt(url) => Some(self.robots_row(work, url, heard)),
+            AskedFor::Nothing => None,
+        }
     }
 
     /// The call as the log has it: it concerns nobody in particular, and nobody is named by it.

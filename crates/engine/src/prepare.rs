@@ -118,7 +118,8 @@ impl Scheduler {
             return Ok(());
         }
         let reason = (OutcomeCode::OptedOut, "asks not to be collected");
-        self.settle_unasked(lane, opted_out, Some(reason)).await
+        self.settle_unasked(lane, opted_out, None, Some(reason))
+            .await
     }
 
     /// Makes tasks into work, with the next call ready.
@@ -140,7 +141,7 @@ impl Scheduler {
             // none that this host knows.
             let lacks = shop.is_not_offered(known, first);
             let outcome = lacks.then_some((OutcomeCode::Forbidden, "not offered by this host"));
-            return self.settle_unasked(lane, tasks, outcome).await;
+            return self.settle_unasked(lane, tasks, None, outcome).await;
         };
         let step = match &begun.alone {
             Some(query) => Step {
@@ -164,12 +165,13 @@ impl Scheduler {
         let call = match self.introduce(lane, robot, &tasks, call) {
             Introduced::Call(call) => *call,
             Introduced::Waiting => return Ok(()),
-            Introduced::Known => return self.settle_unasked(lane, tasks, KNOWN).await,
+            Introduced::Known => return self.settle_unasked(lane, tasks, None, KNOWN).await,
         };
         // Of several steps the others are still to be asked.
         if known.steps.len() <= 1 && shop.is_known_forbidden(&call) {
             let outcome = (OutcomeCode::Forbidden, manners::FORBIDDEN);
-            return self.settle_unasked(lane, tasks, Some(outcome)).await;
+            let query = Some(call.step.query);
+            return self.settle_unasked(lane, tasks, query, Some(outcome)).await;
         }
         // One lookup serves all robots of the subject.
         if call.purpose.is_lookup()
@@ -369,16 +371,18 @@ impl Scheduler {
             }
             error => {
                 let reason = (error.outcome(), &*error.to_string());
-                self.settle_unasked(lane, tasks, Some(reason)).await
+                self.settle_unasked(lane, tasks, None, Some(reason)).await
             }
         }
     }
 
-    /// Settles tasks without a call: there is nothing to ask, or it may not be asked.
+    /// Settles tasks without a call: there is nothing to ask, or it may not be asked. The outcome is that
+    /// of the query that would have been asked, if that is known, or else goes by the robot's name.
     async fn settle_unasked(
         &mut self,
         lane: &Name,
         tasks: Vec<TaskRecord>,
+        query: Option<Name>,
         outcome: Option<(OutcomeCode, &str)>,
     ) -> Result<(), EngineError> {
         let at = self.shop.clock.world();
@@ -397,7 +401,7 @@ impl Scheduler {
                 .outcomes
                 .extend(outcome.map(|(code, reason)| Outcome {
                     subject: task.row.subject,
-                    query: robot,
+                    query: query.clone().unwrap_or(robot),
                     code,
                     reason: reason.to_owned(),
                 }));

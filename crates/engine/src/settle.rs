@@ -25,7 +25,7 @@ impl Shop {
         let mut commit = Commit {
             at: heard.observed,
             expansion: Some(Arc::clone(&self.expansion)),
-            log: Some(self.log_row(work, &heard)),
+            log: self.logged(work, &heard),
             raw: heard.raw.take(),
             ..Commit::default()
         };

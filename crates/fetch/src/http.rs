@@ -128,6 +128,7 @@ impl Fetcher {
             url: SafeUrl::from(&request.url),
             config: &self.config,
             body_bytes_max: self.config.body_bytes(request.body_bytes_max),
+            is_cut_off: request.is_cut_off,
         };
         check_url(&request.url, &exchange.url)?;
         check_literal(&request.url, request.trust)?;
@@ -188,6 +189,7 @@ struct Exchange<'a> {
     url: SafeUrl,
     config: &'a FetchConfig,
     body_bytes_max: usize,
+    is_cut_off: bool,
 }
 
 impl Exchange<'_> {
@@ -217,15 +219,21 @@ impl Exchange<'_> {
         let declared_bytes = answer
             .content_length()
             .map(|length| usize::try_from(length).unwrap_or(usize::MAX));
-        if declared_bytes.is_some_and(|length| length > self.body_bytes_max) {
+        if declared_bytes.is_some_and(|length| length > self.body_bytes_max) && !self.is_cut_off {
             return Err(self.body_too_large());
         }
         let most_bytes = declared_bytes.unwrap_or(self.body_bytes_max);
+        let most_bytes = most_bytes.min(self.body_bytes_max);
         let first_bytes = declared_bytes
             .unwrap_or(BODY_BYTES_FIRST)
             .min(reservation.bytes());
         let mut body: Vec<u8> = Vec::with_capacity(first_bytes);
-        while let Some(piece) = self.piece(answer, deadline).await? {
+        while let Some(mut piece) = self.piece(answer, deadline).await? {
+            let room = self.body_bytes_max.saturating_sub(body.len());
+            let is_end = self.is_cut_off && piece.len() >= room;
+            if is_end {
+                piece.truncate(room);
+            }
             let length = body.len().saturating_add(piece.len());
             if length > self.body_bytes_max {
                 return Err(self.body_too_large());
@@ -245,6 +253,9 @@ impl Exchange<'_> {
             }
             make_room(&mut body, length, reservation.bytes());
             body.extend_from_slice(&piece);
+            if is_end {
+                break;
+            }
         }
         body.shrink_to_fit();
         Ok(Bytes::from(body))

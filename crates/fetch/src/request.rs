@@ -40,6 +40,8 @@ pub struct Request {
     /// How long the answer's body may be, where that is not the usual; see
     /// [`crate::FetchConfig::long_body_bytes_max`].
     pub body_bytes_max: Option<usize>,
+    /// Whether the beginning of a longer body is wanted, instead of an error.
+    pub is_cut_off: bool,
     pub trust: HostTrust,
 }
 
@@ -54,6 +56,7 @@ impl Request {
             secret_query: Vec::new(),
             body: None,
             body_bytes_max: None,
+            is_cut_off: false,
             trust,
         }
     }
@@ -71,6 +74,7 @@ impl fmt::Debug for Request {
             .field("secret_query", &self.secret_query)
             .field("body_bytes", &self.body.as_ref().map(Bytes::len))
             .field("body_bytes_max", &self.body_bytes_max)
+            .field("is_cut_off", &self.is_cut_off)
             .field("trust", &self.trust)
             .finish()
     }

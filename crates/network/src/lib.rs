@@ -61,5 +61,5 @@ pub use probe::{Capabilities, facts_of};
 pub use read::{Answer, Reading};
 pub use request::{Ask, RequestError, RequestPlan};
 pub use seed::SeedError;
-pub use web::robots::{Robots, RobotsRule};
+pub use web::robots::{ROBOTS_BYTES_MAX, Robots, RobotsRule};
 pub use xml::{XmlError, xml_to_json};

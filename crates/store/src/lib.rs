@@ -246,6 +246,15 @@ pub struct Facts {
     pub observed: WorldTime,
 }
 
+/// Why an outcome is none of success, and how many subjects have it for that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    pub query: String,
+    pub outcome: String,
+    pub reason: String,
+    pub subjects: u64,
+}
+
 /// What is in a store, counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Summary {
@@ -255,6 +264,8 @@ pub struct Summary {
     pub robots: BTreeMap<Name, (u64, u64)>,
     /// Newest outcome of each (subject, query), counted by outcome.
     pub outcomes: BTreeMap<String, u64>,
+    /// Why those are no better that are no success: the most frequent reasons.
+    pub reasons: Vec<Reason>,
     pub calls: u64,
     /// Subjects by depth.
     pub depths: BTreeMap<u32, u64>,

@@ -144,7 +144,7 @@ impl Scene {
     }
 }
 
-fn search(folder: &Path) {
+pub(crate) fn search(folder: &Path) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {

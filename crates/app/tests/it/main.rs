@@ -54,6 +54,7 @@ mod truth;
 mod tutorial;
 mod vault;
 mod walks;
+mod web;
 
 #[path = "../../../network/tests/it/repository.rs"]
 mod repository;

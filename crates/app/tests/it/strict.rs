@@ -147,8 +147,9 @@ pub(crate) fn kill_and_resume(
         std::thread::sleep(Duration::from_millis(1));
     }
     process.kill();
-    // What is left of limits is asked for at every start.
-    let sql = "SELECT DISTINCT target FROM query_log WHERE query <> 'limit_status'";
+    // What is left of limits and what may be asked for is asked for at every start.
+    let sql = "SELECT DISTINCT target FROM query_log
+               WHERE query NOT IN ('limit_status', 'robots.txt')";
     let known: BTreeSet<String> = rows(&open(&folder.path("t.db")), sql)
         .into_iter()
         .flatten()

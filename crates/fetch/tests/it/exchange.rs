@@ -86,6 +86,7 @@ async fn a_request_arrives_as_it_was_built() {
         secret_query: Vec::new(),
         body: Some(Bytes::from_static(b"{\"a\":1}")),
         body_bytes_max: None,
+        is_cut_off: false,
         trust: HostTrust::Named,
     };
     fetcher().fetch(request).await.unwrap();

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use kittiwake_fetch::{FetchConfig, FetchError, FetchErrorKind, Fetcher, TimeoutPhase};
+use kittiwake_fetch::{
+    FetchConfig, FetchError, FetchErrorKind, Fetcher, HostTrust, Request, TimeoutPhase,
+};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use url::Url;
@@ -91,6 +93,32 @@ async fn an_endless_body_is_stopped_at_the_cap() {
         .await;
         let error = get(&fetcher(), server.url("/endless")).await.unwrap_err();
         assert!(matches!(error, FetchError::BodyTooLarge { .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn of_a_body_that_may_be_cut_off_the_beginning_is_taken() {
+    // Chunked, declared, and declared as more than there is: nobody waits for the rest.
+    let answers = [
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n8\r\nabcdefgh\r\n".to_owned(),
+        "HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nabcdefgh".to_owned(),
+        "HTTP/1.1 200 OK\r\ncontent-length: 100000000000\r\n\r\nabcdefgh".to_owned(),
+    ];
+    for (answer, length) in answers
+        .into_iter()
+        .flat_map(|it| [(it.clone(), 5), (it, 8)])
+    {
+        let server = Server::answering(answer, false).await;
+        let fetcher = fetcher();
+        let request = Request {
+            body_bytes_max: Some(length),
+            is_cut_off: true,
+            ..Request::get(server.url("/long"), HostTrust::Named)
+        };
+        let response = fetcher.fetch(request).await.unwrap();
+        assert_eq!(&response.body[..], &b"abcdefgh"[..length]);
+        drop(response);
+        assert_eq!(fetcher.bodies_in_flight_bytes(), 0);
     }
 }
 

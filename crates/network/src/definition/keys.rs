@@ -83,7 +83,7 @@ pub(super) const BUDGET: &[&str] = &[
 ];
 pub(super) const COST: &[&str] = &["call", "item"];
 pub(super) const POLITENESS: &[&str] = &["start", "most"];
-pub(super) const BLOCK: &[&str] = &["status", "text", "redirect", "reason"];
+pub(super) const BLOCK: &[&str] = &["status", "text", "css", "redirect", "reason"];
 pub(super) const ROBOTS_TXT: &[&str] = &["obey", "again_after"];
 pub(super) const TYPE: &[&str] = &[
     "table",
@@ -161,6 +161,7 @@ pub(super) const HTML: &[&str] = &[
     "address",
     "without",
     "sorted",
+    "here",
     "all",
     "each",
     "subject",

@@ -3,6 +3,7 @@
 
 use super::source::{Placed, Section};
 use super::visits::read_status;
+use super::web::read_css;
 use super::{keys, named_sections};
 use crate::blocks::BlockRule;
 use crate::budget::{LimitHeaders, PercentHeader, ResetFormat};
@@ -355,7 +356,10 @@ pub(super) fn read_blocks(top: &Section<'_, '_>) -> Vec<BlockRule> {
     let mut rules = Vec::new();
     for section in top.tables("blocks") {
         section.expect_keys(keys::BLOCK);
-        if !section.has("text") && !section.has("redirect") {
+        if !["text", "css", "redirect"]
+            .iter()
+            .any(|key| section.has(key))
+        {
             section.missing("text", "text = \"captcha\"");
             continue;
         }
@@ -375,6 +379,9 @@ pub(super) fn read_blocks(top: &Section<'_, '_>) -> Vec<BlockRule> {
         rules.push(BlockRule {
             statuses,
             texts: texts.iter().map(|text| text.value.to_lowercase()).collect(),
+            css: section
+                .text("css")
+                .and_then(|text| read_css(&section, &text)),
             redirect: section.text("redirect").map(|text| text.value),
             reason: reason.value,
         });

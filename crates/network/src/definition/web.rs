@@ -150,7 +150,7 @@ fn read_piece(section: &Section<'_, '_>) -> Option<Piece> {
         section.report(&section.span_of(second), message, "take one thing");
         return None;
     }
-    for key in ["without", "sorted"] {
+    for key in ["without", "sorted", "here"] {
         if section.has(key) && !section.has("address") {
             let message = format!("`{key}` is for addresses");
             section.report(&section.span_of(key), message, "write `address = \"href\"`");
@@ -162,6 +162,7 @@ fn read_piece(section: &Section<'_, '_>) -> Option<Piece> {
             attribute: attribute_name(section, &attribute)?,
             without: without.into_iter().map(|text| text.value).collect(),
             is_sorted: section.boolean("sorted").unwrap_or(false),
+            is_here: section.boolean("here").unwrap_or(false),
         }));
     }
     if let Some(attribute) = section.text("attribute") {

@@ -65,6 +65,15 @@ pub(crate) struct AddressRule {
     pub(crate) without: Vec<String>,
     /// The order of the parameters says nothing either.
     pub(crate) is_sorted: bool,
+    /// Only the site of the page itself has what is looked for.
+    pub(crate) is_here: bool,
+}
+
+/// Where a page is.
+struct Whereabouts<'p> {
+    address: &'p Url,
+    /// What its addresses are completed by: pages may name another than their own.
+    base: Url,
 }
 
 /// A page as JSON.
@@ -92,9 +101,12 @@ impl WebRule {
         subject: Option<&str>,
     ) -> Result<Converted, WebError> {
         let dom = Dom::parse(text).map_err(WebError::TooLarge)?;
-        let base = base_of(&dom, address);
+        let page = Whereabouts {
+            address,
+            base: base_of(&dom, address),
+        };
         let mut writer = Writer {
-            base: &base,
+            page: &page,
             subject,
             json: String::new(),
             looks: 0,
@@ -203,12 +215,12 @@ impl Piece {
     }
 
     /// What an element has of it, if it has it.
-    fn of(&self, element: Element<'_>, base: &Url) -> Option<String> {
+    fn of(&self, element: Element<'_>, page: &Whereabouts<'_>) -> Option<String> {
         match self {
             Self::Text => Some(element.text()),
             Self::Markup => Some(element.markup()),
             Self::Attribute(name) => element.attribute(name).map(str::to_owned),
-            Self::Address(rule) => rule.read(element.attribute(&rule.attribute)?, base),
+            Self::Address(rule) => rule.read(element.attribute(&rule.attribute)?, page),
         }
     }
 }
@@ -216,9 +228,12 @@ impl Piece {
 impl AddressRule {
     /// An address as one page has one: complete, without what leads to a place on it, and without
     /// what the definition says is of no matter.
-    fn read(&self, href: &str, base: &Url) -> Option<String> {
-        let mut url = base.join(href.trim()).ok()?;
+    fn read(&self, href: &str, page: &Whereabouts<'_>) -> Option<String> {
+        let mut url = page.base.join(href.trim()).ok()?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return None;
+        }
+        if self.is_here && url.origin() != page.address.origin() {
             return None;
         }
         url.set_fragment(None);
@@ -252,7 +267,7 @@ impl AddressRule {
 }
 
 struct Writer<'b> {
-    base: &'b Url,
+    page: &'b Whereabouts<'b>,
     subject: Option<&'b str>,
     json: String,
     looks: usize,
@@ -308,14 +323,14 @@ impl Writer<'_> {
         for element in found.elements {
             match &part.taking {
                 Taking::One(piece) => {
-                    let Some(value) = piece.of(element, self.base) else {
+                    let Some(value) = piece.of(element, self.page) else {
                         continue;
                     };
                     json::push_quoted(&value, &mut self.json);
                     return Ok(true);
                 }
                 Taking::All(piece) => {
-                    let Some(value) = piece.of(element, self.base) else {
+                    let Some(value) = piece.of(element, self.page) else {
                         continue;
                     };
                     self.json.push(std::mem::replace(&mut mark, ','));

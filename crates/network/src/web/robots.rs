@@ -8,7 +8,7 @@ use crate::network::Network;
 /// Programs are told apart by this name.
 const PRODUCT: &str = "kittiwake";
 /// No more of a file is read: the least that RFC 9309 asks for.
-const ROBOTS_BYTES_MAX: usize = 500 << 10;
+pub const ROBOTS_BYTES_MAX: usize = 500 << 10;
 /// Rules that are kept; a file of that size has not many more that mean anything.
 const RULES_MAX: usize = 20_000;
 /// The longest path that is compared. Whoever has longer ones forbids what begins like them.
@@ -90,7 +90,7 @@ impl Robots {
 
     /// Reads a file. Never fails: what is no rule is none.
     pub fn parse(bytes: &[u8]) -> Self {
-        let bytes = &bytes[..bytes.len().min(ROBOTS_BYTES_MAX)];
+        let bytes = bytes.get(..ROBOTS_BYTES_MAX).map_or(bytes, whole_lines);
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_start_matches('\u{feff}');
         let (mut own, mut others) = (Self::free(), Self::free());
@@ -139,6 +139,12 @@ impl Robots {
         let strongest = fitting.max_by_key(|rule| (rule.length, rule.is_allowed));
         strongest.is_none_or(|rule| rule.is_allowed)
     }
+}
+
+/// The beginning of a file without the line that it was cut off in: half a path is another.
+fn whole_lines(beginning: &[u8]) -> &[u8] {
+    let end = beginning.iter().rposition(|it| matches!(it, b'\n' | b'\r'));
+    &beginning[..end.unwrap_or(0)]
 }
 
 /// Whether a name is ours: only its letters count, `Kittiwake/1.0` too.
@@ -321,6 +327,13 @@ mod tests {
         long.push_str("Disallow: /late\n");
         assert!(Robots::parse(long.as_bytes()).allows("/late"));
         assert!(!Robots::parse(long.as_bytes()).allows("/x"));
+        // Half a line says what nobody said.
+        let rule = "\nAllow: /";
+        let mut cut = "User-agent: *\nDisallow: /\n".to_owned();
+        cut.push_str(&"#".repeat(ROBOTS_BYTES_MAX - cut.len() - rule.len()));
+        cut.push_str(rule);
+        assert!(!Robots::parse(cut.as_bytes()).allows("/x"));
+        assert!(!Robots::parse((cut + "public").as_bytes()).allows("/x"));
         for delay in ["-1", "nan", "inf", "x", "0"] {
             assert_eq!(
                 robots(&format!("User-agent: *\nCrawl-delay: {delay}")).delay_s,

@@ -23,6 +23,7 @@ fn address(attribute: &str, without: &[&str], is_sorted: bool) -> Piece {
         attribute: attribute.to_owned(),
         without: without.iter().map(|it| (*it).to_owned()).collect(),
         is_sorted,
+        is_here: false,
     })
 }
 
@@ -65,6 +66,22 @@ fn a_page_becomes_a_tree() {
         r#"{"title":"Ann Gull","people":[{"id":"7","url":"https://birds.example/u/bea","bio":"\"Hi\""},{"id":"8","url":"https://other.example/x"}],"all":["1","2"],"markup":"Bea"}"#
     );
     assert_eq!(mended, 0);
+}
+
+#[test]
+fn addresses_of_the_site_itself_can_be_asked_for() {
+    let here = Piece::Address(AddressRule {
+        attribute: "href".to_owned(),
+        without: Vec::new(),
+        is_sorted: false,
+        is_here: true,
+    });
+    // What a page is completed by does not say where it is.
+    let page = "<base href=https://other.example/><a href=/x></a><a href=https://birds.example/y></a>\
+        <a href=http://birds.example/z></a><a href=https://birds.example:8443/></a>\
+        <a href=https://birds.example.other.example/></a>";
+    let (json, _) = convert(vec![part("all", "a", Taking::All(here))], page).unwrap();
+    assert_eq!(json, r#"{"all":["https://birds.example/y"]}"#);
 }
 
 #[test]

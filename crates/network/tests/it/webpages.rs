@@ -233,6 +233,35 @@ fn a_page_is_known_by_what_stands_on_it_and_a_redirect_by_where_it_leads() {
 }
 
 #[test]
+fn a_block_page_is_known_by_what_the_site_says_and_not_by_what_people_say() {
+    let text = format!(
+        "{DEFINITION}\n[[blocks]]\ncss = \"title, h1.notice\"\ntext = \"Too much\"\nreason = \"blocked\"\n\
+         [[blocks]]\ncss = \"#captcha\"\nreason = \"captcha\"\n"
+    );
+    let network = network(&text);
+    let told = |body: &[u8], content_type: &str| {
+        let found = network.block_page(200, (None, Some(content_type)), body);
+        found.map(str::to_owned)
+    };
+    for (body, reason) in [
+        ("<title>TOO <b>much</title>", None),
+        ("<title>Sorry: too\n much traffic</title>", Some("blocked")),
+        ("<h1 class=notice>Too <b>much</b></h1>", Some("blocked")),
+        ("<title>Ann</title><p>This is too much!", None),
+        ("<p>Solve it: <input id=captcha>", Some("captcha")),
+    ] {
+        let expected = reason.map(str::to_owned);
+        assert_eq!(told(body.as_bytes(), "text/html"), expected, "{body}");
+    }
+    let wide: Vec<u8> = "<title>Too much</title>"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let found = told(&wide, "text/html; charset=utf-16le");
+    assert_eq!(found.as_deref(), Some("blocked"));
+}
+
+#[test]
 fn hostile_pages_have_an_outcome() {
     for (page, outcome) in [
         ("<div>".repeat(1_000_000), OutcomeCode::TooMuchData),

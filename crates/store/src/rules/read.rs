@@ -5,7 +5,8 @@ use crate::database::Database;
 use crate::error::unreadable;
 use crate::observed;
 use crate::{
-    Arrival, Card, Counts, Due, DueQuestion, Facts, Remembered, StoreError, Summary, TaskRecord,
+    Arrival, Card, Counts, Due, DueQuestion, Facts, Reason, Remembered, StoreError, Summary,
+    TaskRecord,
 };
 use kittiwake_model::{
     Alias, Control, ControlCommand, Cursor, CursorState, FrontierRow, Identity, Key, Learnt, Name,
@@ -482,6 +483,21 @@ pub(crate) fn summary(database: &dyn Database, tables: &[&str]) -> Result<Summar
         &[],
         |row| {
             summary.outcomes.insert(row.get(0)?, count(row.get(1)?));
+            Ok(())
+        },
+    )?;
+    database.each(
+        "SELECT query, outcome, reason, count(*) AS subjects FROM outcomes
+         WHERE outcome NOT IN ('ok', 'empty', 'not modified') AND reason <> ''
+         GROUP BY query, outcome, reason ORDER BY subjects DESC, query, outcome, reason LIMIT 10",
+        &[],
+        |row| {
+            summary.reasons.push(Reason {
+                query: row.get(0)?,
+                outcome: row.get(1)?,
+                reason: row.get(2)?,
+                subjects: count(row.get(3)?),
+            });
             Ok(())
         },
     )?;

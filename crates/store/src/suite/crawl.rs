@@ -303,6 +303,14 @@ pub async fn outcomes_keep_the_newest_and_count_all(make: Make<'_>) {
     .await;
     let expected = ["protected", "http", "9", "2", "3"].map(|cell| Some(cell.to_owned()));
     assert_eq!(rows, vec![expected.to_vec()]);
+    let told = store.summary().await.unwrap().reasons;
+    let told: Vec<_> = told
+        .iter()
+        .map(|it| (&*it.outcome, &*it.reason, it.subjects))
+        .collect();
+    assert_eq!(told, [("protected", "http", 1)]);
+    tell(&*store, 11, alice, OutcomeCode::Ok).await;
+    assert!(store.summary().await.unwrap().reasons.is_empty());
 }
 
 pub async fn links_keep_the_widest_span(make: Make<'_>) {

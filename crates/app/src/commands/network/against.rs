@@ -1,6 +1,7 @@
 //! `kittiwake network check --against`: a definition held against a server, query by query.
 
 use crate::cli::{CheckArguments, VaultArguments};
+use crate::console::plain;
 use crate::credentials::{self, Wanted};
 use crate::failure::{Failure, code};
 use crate::place::{self, Place, parse_base};
@@ -17,8 +18,6 @@ use std::process::ExitCode;
 /// Paths that are shown of one kind, to people and to machines.
 const SHOWN_MAX: usize = 12;
 const TOLD_MAX: usize = 200;
-/// Letters of a word that a server chose.
-const WORD_MAX: usize = 160;
 
 pub(super) async fn run(
     arguments: &CheckArguments,
@@ -289,14 +288,6 @@ fn told(paths: &[String]) -> Vec<String> {
     paths.iter().take(TOLD_MAX).map(|it| plain(it)).collect()
 }
 
-/// What a server wrote, as it may stand on a terminal.
-fn plain(text: &str) -> String {
-    let letters = text.chars().take(WORD_MAX);
-    letters
-        .map(|letter| if letter.is_control() { '?' } else { letter })
-        .collect()
-}
-
 fn counted(count: u64, noun: &str) -> String {
     match (count, noun.strip_suffix('y')) {
         (1, _) => format!("1 {noun}"),
@@ -312,7 +303,7 @@ mod tests {
     #[test]
     fn what_a_server_wrote_is_shown_within_bounds_and_commands_no_terminal() {
         assert_eq!(plain(".a[\"\u{1b}[2J\"]"), ".a[\"?[2J\"]");
-        assert_eq!(plain(&"x".repeat(1_000)).len(), WORD_MAX);
+        assert_eq!(plain(&"x".repeat(1_000)).len(), 160);
         let paths: Vec<String> = (0..300).map(|number| format!(".k{number}")).collect();
         assert!(listed(&paths).ends_with(".k11 and 288 more"));
         assert_eq!(listed(&paths[..1]), ".k0");
