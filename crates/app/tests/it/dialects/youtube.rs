@@ -74,7 +74,7 @@ impl Truth {
             rows.into_iter().map(entry).collect()
         };
         let relations = sim.truth("user_relations").into_iter();
-        let answers = sim.truth("answers").into_iter();
+        let answers = sim.truth("threads").into_iter();
         let mut truth = Self {
             users: by_id(sim.truth("users")),
             statuses: by_id(sim.truth("statuses")),
