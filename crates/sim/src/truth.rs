@@ -381,13 +381,17 @@ impl Teller<'_> {
         if !self.is_told(post.user()) {
             return None;
         }
-        let beginning = self.world.beginning(post);
+        let above = self.world.above(post);
+        let beginning = above.last().copied().unwrap_or(*post);
+        let between = above.split_last().map_or(&[][..], |(_, between)| between);
+        let between: Vec<String> = between.iter().map(|post| self.post_uri(post)).collect();
         Some(json!({
             "status": self.post_uri(post),
             "parent": self.target_uri(target),
             "parent_shown": self.world.is_draft_visible(&target, self.now),
             "beginning": self.post_uri(&beginning),
             "beginning_shown": self.world.is_visible(&beginning, self.now),
+            "between": between,
         }))
     }
 

@@ -7,6 +7,7 @@
 //! deleted is in no list, but keeps its place in trees, with `[deleted]` for its author and its words.
 //!
 //! Every program has to say who it is. A token that begins with `narrow` lacks the scope `history`.
+//! Subreddits whose names begin with `private_`, `quarantined_` or `banned_` are what they are called.
 //!
 //! - `names.rs`: how things are called; `things.rs`: posts, comments, people, subreddits; `listings.rs`:
 //!   lists that go by `after`; `trees.rs`: conversations with stubs for what is left out
@@ -119,11 +120,24 @@ impl<'a> Route<'a> {
     }
 }
 
+const BANNED: &str = "banned";
+/// Why a subreddit is not shown; names of those begin with it.
+const CLOSED: [&str; 3] = ["private", "quarantined", BANNED];
+
+fn is_called(name: &str, reason: &str) -> bool {
+    let rest = name.strip_prefix(reason);
+    rest.is_some_and(|rest| rest.starts_with('_'))
+}
+
 /// Why there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Problem {
     Unauthorized,
     Forbidden,
+    /// The token has not been given the permission.
+    Scope,
+    /// A subreddit that is not shown, and why.
+    Closed(&'static str),
     NotFound,
     TooManyRequests,
 }
@@ -131,6 +145,23 @@ enum Problem {
 impl From<Problem> for Answer {
     fn from(problem: Problem) -> Self {
         let (status, words) = match problem {
+            Problem::Closed(reason) => {
+                let status = if reason == BANNED { 404 } else { 403 };
+                let words = if reason == BANNED {
+                    "Not Found"
+                } else {
+                    "Forbidden"
+                };
+                let body = json!({ "reason": reason, "message": words, "error": status });
+                return Self::json_with(status, &body);
+            }
+            Problem::Scope => {
+                let told = "Bearer realm=\"reddit\", error=\"insufficient_scope\"".to_owned();
+                return Self {
+                    headers: vec![("www-authenticate".into(), told)],
+                    ..Self::from(Problem::Forbidden)
+                };
+            }
             Problem::Unauthorized => (401, "Unauthorized"),
             Problem::Forbidden => (403, "Forbidden"),
             Problem::NotFound => (404, "Not Found"),
@@ -206,7 +237,12 @@ impl Teller<'_> {
         }
         let route = route(self.heard);
         if self.view.shown == Shown::Narrow && route.history_of().is_some() {
-            return Err(Problem::Forbidden);
+            return Err(Problem::Scope);
+        }
+        if let Route::Subreddit(name) | Route::New(name) | Route::NewComments(name) = route
+            && let Some(reason) = CLOSED.iter().find(|reason| is_called(name, reason))
+        {
+            return Err(Problem::Closed(reason));
         }
         match route {
             Route::Me => Ok(Answer::json(&self.own_account())),
