@@ -38,6 +38,7 @@ enum Route<'a> {
     Overview(&'a str),
     Cards,
     Subreddit(&'a str),
+    Moderators(&'a str),
     New(&'a str),
     NewComments(&'a str),
     Tree {
@@ -49,7 +50,7 @@ enum Route<'a> {
     Unknown,
 }
 
-const QUERIES: [&str; 13] = [
+const QUERIES: [&str; 14] = [
     "me",
     "about",
     "submitted",
@@ -57,6 +58,7 @@ const QUERIES: [&str; 13] = [
     "overview",
     "cards",
     "subreddit",
+    "moderators",
     "new",
     "new_comments",
     "tree",
@@ -74,6 +76,7 @@ fn route(heard: &Heard) -> Route<'_> {
         ["user", name] | ["user", name, "overview"] => Route::Overview(name),
         ["api", "user_data_by_account_ids"] => Route::Cards,
         ["r", name, "about"] => Route::Subreddit(name),
+        ["r", name, "about", "moderators"] => Route::Moderators(name),
         ["r", name, "new"] => Route::New(name),
         ["r", name, "comments"] => Route::NewComments(name),
         ["comments", post] | ["r", _, "comments", post] => Route::Tree {
@@ -102,12 +105,24 @@ impl<'a> Route<'a> {
             Self::Overview(name) => ("overview", name),
             Self::Cards => ("cards", parameter("ids")),
             Self::Subreddit(name) => ("subreddit", name),
+            Self::Moderators(name) => ("moderators", name),
             Self::New(name) => ("new", name),
             Self::NewComments(name) => ("new_comments", name),
             Self::Tree { post, comment } => ("tree", comment.unwrap_or(post)),
             Self::MoreChildren => ("more_children", parameter("children")),
             Self::Info => ("info", parameter("id")),
             Self::Unknown => ("unknown", ""),
+        }
+    }
+
+    /// In which subreddit it is.
+    const fn subreddit(self) -> Option<&'a str> {
+        match self {
+            Self::Subreddit(name)
+            | Self::Moderators(name)
+            | Self::New(name)
+            | Self::NewComments(name) => Some(name),
+            _ => None,
         }
     }
 
@@ -239,9 +254,11 @@ impl Teller<'_> {
         if self.view.shown == Shown::Narrow && route.history_of().is_some() {
             return Err(Problem::Scope);
         }
-        if let Route::Subreddit(name) | Route::New(name) | Route::NewComments(name) = route
-            && let Some(reason) = CLOSED.iter().find(|reason| is_called(name, reason))
-        {
+        let closed = route.subreddit().and_then(|name| {
+            let mut reasons = CLOSED.into_iter();
+            reasons.find(|reason| is_called(name, reason))
+        });
+        if let Some(reason) = closed {
             return Err(Problem::Closed(reason));
         }
         match route {
@@ -252,6 +269,7 @@ impl Teller<'_> {
             }
             Route::Cards => Ok(self.cards()),
             Route::Subreddit(name) => self.subreddit_about(name),
+            Route::Moderators(name) => self.moderators(name),
             Route::New(name) => Ok(self.listing(&self.new_posts(name)?)),
             Route::NewComments(name) => Ok(self.listing(&self.new_comments(name)?)),
             Route::Tree { post, comment } => self.tree(post, comment),

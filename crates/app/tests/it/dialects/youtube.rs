@@ -1,6 +1,7 @@
 //! YouTube as the synthetic network speaks it, crawled with the shipped definition.
 
 use super::scene::Scene;
+use super::{seconds, without_marks};
 use crate::oracle::{Rows, field};
 use crate::strict::{Held, kill_and_resume};
 use crate::support::{Folder, Sim, open, rows, text};
@@ -32,29 +33,6 @@ fn mixed(number: u64) -> String {
 
 fn number(row: &Value) -> u64 {
     field(row, "local_id").parse().expect("a number")
-}
-
-/// Time is told in seconds.
-fn seconds(row: &Value, name: &str) -> String {
-    let us = row[name].as_i64().map(|us| us / 1_000_000 * 1_000_000);
-    us.map_or_else(String::new, |us| us.to_string())
-}
-
-fn without_marks(html: &str) -> String {
-    let mut text = html.replace("<br />", "\n").replace("</p>", "\n");
-    while let Some(begin) = text.find('<') {
-        let length = text[begin..].find('>').expect("a mark ends");
-        text.replace_range(begin..=begin + length, "");
-    }
-    for (mark, letter) in [
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-        ("&quot;", "\""),
-        ("&#39;", "'"),
-    ] {
-        text = text.replace(mark, letter);
-    }
-    text.replace("&amp;", "&").trim().to_owned()
 }
 
 /// The truth, as YouTube shows it.
