@@ -129,6 +129,9 @@ pub(crate) fn pages_expected(query: &Query, task: &TaskRecord) -> u64 {
 
 fn step_of(query: &Query, cursors: &[Cursor], walk: u32, digest: &Name) -> Option<Step> {
     let known = cursors.iter().find(|cursor| cursor.query == query.name);
+    if query.expands() {
+        return expanding_step(query, known, walk);
+    }
     let step = |page, cursor| {
         Some(Step {
             query: query.name.clone(),
@@ -158,6 +161,56 @@ fn step_of(query: &Query, cursors: &[Cursor], walk: u32, digest: &Name) -> Optio
     }
 }
 
+/// What stubs of this visit name and nobody has asked for yet. Ids are what they are, by whatever
+/// rules they are asked for.
+fn expanding_step(query: &Query, known: Option<&Cursor>, walk: u32) -> Option<Step> {
+    let cursor = known.filter(|cursor| cursor.walk == walk)?;
+    let CursorState::Next(token) = &cursor.state else {
+        return None;
+    };
+    Some(Step {
+        query: query.name.clone(),
+        page: StepPage::Next(token.clone()),
+        walk,
+        cursor: Some(cursor.clone()),
+    })
+}
+
+/// The ids that wait for a query in this visit.
+pub(crate) fn open_ids<'t>(query: &Query, task: &'t TaskRecord, walk: u32) -> Option<&'t str> {
+    let cursor = task.cursors.iter().find(|it| it.query == query.name)?;
+    match &cursor.state {
+        CursorState::Next(token) if cursor.walk == walk => Some(token),
+        _ => None,
+    }
+}
+
+/// The cursor of a query for which an answer to another one has left something open.
+pub(crate) fn opened(
+    query: &Query,
+    task: &TaskRecord,
+    walk: u32,
+    token: String,
+    (now, digest): (WorldTime, Name),
+) -> Cursor {
+    let known = task.cursors.iter().find(|it| it.query == query.name);
+    let before = known.filter(|cursor| cursor.walk == walk);
+    Cursor {
+        subject: task.row.subject,
+        query: query.name.clone(),
+        walk,
+        digest,
+        // All that is asked for in one visit is bounded, however often something is left open.
+        pages: before.map_or(0, |cursor| cursor.pages),
+        items: before.map_or(0, |cursor| cursor.items),
+        state: CursorState::Next(token),
+        checkpoint: None,
+        mark_next: None,
+        mark: None,
+        started: before.map_or(now, |cursor| cursor.started),
+    }
+}
+
 /// Why a walk was ended although the network offers another page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cap {
@@ -167,6 +220,8 @@ pub(crate) enum Cap {
     History,
     /// The network shows no more of a list.
     Items,
+    /// An answer leaves out more than is remembered.
+    Stubs,
 }
 
 impl Cap {
@@ -176,6 +231,7 @@ impl Cap {
             Self::EndlessPages => "more pages than pages_max",
             Self::History => "end of the history that was asked for",
             Self::Items => "as many items as the network shows of a list",
+            Self::Stubs => "more is left out than can be asked for",
         }
     }
 }

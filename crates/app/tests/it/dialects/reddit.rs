@@ -1,9 +1,9 @@
 //! Reddit: what a crawl holds is what is true, whatever the limits, the faults and the tokens.
 
 use super::{Scene, Speaks, seconds, told, without_marks};
-use crate::kill::run_and_kill;
+use crate::kill::{committed, run_and_kill};
 use crate::oracle::{Rows, field};
-use crate::strict::Held;
+use crate::strict::{Held, finish};
 use crate::support::{Dice, Folder, Sim};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,9 @@ const REDDIT: Speaks = Speaks {
 };
 /// An application's own token.
 const APP: &str = "laboratory-planted-0123456789";
-const ROBOTS: &str = "profiles,statuses,comments,details,branches";
+const ROBOTS: &str = "profiles,statuses,comments,details";
+/// Trees alone: whatever is in the file came by them.
+const TREES: &str = "comments";
 /// Of any list so many are shown.
 const CAP: usize = 1_000;
 const BATCH: usize = 100;
@@ -431,6 +433,97 @@ fn a_hostile_network_takes_only_what_its_log_says() {
         lost += most.difference(&held).count();
     }
     println!("{lost} rows were withdrawn unseen; {summary}");
+}
+
+/// A definition that asks for so little of a tree that small ones have stubs of both kinds.
+fn small_trees(scene: &Scene) {
+    let shipped = include_str!("../../../../../networks/reddit.toml");
+    let mut small = shipped.to_owned();
+    for (from, to) in [
+        (
+            r#"limit = "500", depth = "10""#,
+            r#"limit = "2", depth = "2""#,
+        ),
+        (
+            r#"api_type = "json", depth = "10""#,
+            r#"api_type = "json", depth = "1""#,
+        ),
+        (
+            r#"parameter = "children", style = "comma", max = 100"#,
+            r#"parameter = "children", style = "comma", max = 2"#,
+        ),
+    ] {
+        assert!(small.contains(from), "{from}");
+        small = small.replace(from, to);
+    }
+    std::fs::write(scene.folder.path("reddit.toml"), small).expect("a definition");
+}
+
+/// All posts with comments, by name, and what their trees hold: comments that are shown, and places.
+fn trees(truth: &Truth) -> (String, Rows) {
+    let mut expected = Rows::new();
+    let mut seeds = BTreeSet::new();
+    for (uri, thread) in &truth.threads {
+        if thread["beginning_shown"] != true {
+            continue;
+        }
+        let beginning = field(thread, "beginning");
+        seeds.insert(format!("t3_{}", letters(&beginning)));
+        let between = thread["between"].as_array().expect("a list").iter();
+        let mut above = vec![uri.as_str()];
+        above.extend(between.filter_map(Value::as_str));
+        above.push(&beginning);
+        for pair in above.windows(2) {
+            let parent = if pair[1] == beginning {
+                Truth::post(pair[1])
+            } else {
+                Truth::comment(pair[1])
+            };
+            expected.insert(vec![Truth::comment(pair[0]), parent]);
+        }
+    }
+    let seeds: Vec<String> = seeds.into_iter().collect();
+    (seeds.join(" "), expected)
+}
+
+const TREE_ROWS: &str = "SELECT s.key AS \"@\", reply_to AS \"@\" FROM statuses s
+     JOIN ids i ON i.key = s.key AND i.canonical AND i.type = 'comment' WHERE created_us IS NOT NULL";
+
+#[test]
+fn whole_trees_are_had_whatever_they_leave_out() {
+    let scene = Scene::start(REDDIT, "--users 300 --limits strict --limit-speed 1200");
+    small_trees(&scene);
+    let truth = Truth::read(&scene.sim);
+    let (seeds, expected) = trees(&truth);
+    assert!(expected.len() > 300, "{} comments", expected.len());
+    let words = format!("{seeds} --depth 0 --robots {TREES} --until-idle --concurrency 8");
+    let words = format!("{words} --include-opted-out test");
+    let crawl = || scene.crawl_with("reddit.toml", APP, &words);
+    let mut dice = Dice::new("kills of trees");
+    let (mut kills, mut known, mut heard) = (0, BTreeSet::new(), 0);
+    for round in 0..6 {
+        let killed = run_and_kill(&scene.sim, &mut crawl(), &mut dice, round);
+        kills += u32::from(killed.is_some());
+        let calls = scene.sim.targets_after(heard);
+        let repeated = calls.iter().find(|target| known.contains(*target));
+        assert_eq!(repeated, None, "asked for again although committed");
+        heard += calls.len() as u64;
+        known = committed(&scene.folder.path("t.db"));
+    }
+    assert!(kills > 2, "{kills} kills");
+    finish(&mut crawl());
+    assert_no_violations(&scene);
+    let mut held = Held::open(&scene.folder);
+    held.compare("comments of trees", &expected, TREE_ROWS);
+    held.finish();
+    for query in ["tree", "more_children"] {
+        let calls = scene.calls();
+        let calls = calls.iter().filter(|call| call["query"] == query).count();
+        println!("{calls} calls of {query}");
+        assert!(calls > 20, "{query} was hardly asked");
+    }
+    let deeper = "SELECT count(*) FROM query_log WHERE query = 'deeper' AND outcome = 'ok'";
+    assert!(scene.count(deeper) > 5, "nothing led further down");
 }
 
 #[test]
