@@ -264,12 +264,12 @@ impl Shop {
         let stubs = std::mem::take(&mut reading.stubs);
         for task in &mut work.tasks {
             let is_success = reading.outcome.is_success();
-            let mut is_cut = false;
+            let mut left_out = None;
             if query.expands() {
                 let found = stubs_for(query, &stubs);
                 let open = walk::open_ids(query, task, step.walk);
                 let open = query.open_after(open, true, &found);
-                is_cut |= open.is_cut;
+                left_out = open.is_cut.then_some(Cap::Stubs);
                 reading.next = open.token.filter(|_| is_success);
             }
             let page = PageEnd {
@@ -304,15 +304,19 @@ impl Shop {
                 let found = stubs_for(other, &stubs);
                 let before = walk::open_ids(other, task, step.walk);
                 let open = other.open_after(before, false, &found);
-                is_cut |= open.is_cut;
-                if let Some(token) = open.token.filter(|_| !found.is_empty()) {
-                    let site = self.site_of(other, task);
-                    let site = site.as_ref().unwrap_or(&work.call.site);
-                    let moment = (commit.at, walk::digest_on(other, site));
-                    moved.push(walk::opened(other, task, step.walk, token, moment));
+                left_out = left_out.or(open.is_cut.then_some(Cap::Stubs));
+                let Some(token) = open.token.filter(|_| !found.is_empty()) else {
+                    continue;
+                };
+                let site = self.site_of(other, task);
+                let site = site.as_ref().unwrap_or(&work.call.site);
+                let moment = (commit.at, walk::digest_on(other, site));
+                match walk::opened(other, task, step.walk, token, moment) {
+                    Ok(cursor) => moved.push(cursor),
+                    Err(cap) => left_out = Some(cap),
                 }
             }
-            if let Some(cap) = cap.or(is_cut.then_some(Cap::Stubs)) {
+            if let Some(cap) = cap.or(left_out) {
                 for outcome in commit
                     .outcomes
                     .iter_mut()

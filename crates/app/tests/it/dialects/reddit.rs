@@ -1,5 +1,6 @@
 //! Reddit: what a crawl holds is what is true, whatever the limits, the faults and the tokens.
 
+use super::calls::{Least, table};
 use super::{Scene, Speaks, seconds, told, without_marks};
 use crate::kill::{committed, run_and_kill};
 use crate::oracle::{Rows, field};
@@ -713,4 +714,48 @@ fn an_allowance_that_others_used_up_ends_a_run_and_the_next_goes_on() {
     scene.crawl_to(3, APP, &words);
     assert_eq!(scene.count(made), 50, "the next ten minutes are used");
     assert_no_violations(&scene);
+}
+
+#[test]
+fn calls_are_as_few_as_pages_trees_and_batches_allow() {
+    let scene = Scene::start(REDDIT, "--users 600 --limits off");
+    let truth = Truth::read(&scene.sim);
+    let words = format!("{} --limits off", words(&truth, ROBOTS));
+    scene.crawl_to(0, APP, &words);
+    let users = truth.users.len() as u64;
+    let mut written: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    for (uri, status) in &truth.statuses {
+        let is_comment = truth.threads.contains_key(uri);
+        written.entry(field(status, "author")).or_default()[usize::from(is_comment)] += 1;
+    }
+    let gone = truth.users.values().filter(|user| user["gone"] == true);
+    let gone = gone.count() as u64;
+    // Whoever is not there is asked about once, and of whom there is nothing there is one empty page.
+    let pages = |place: usize| -> u64 {
+        let of = |uri: &String| written.get(uri).map_or(0, |counts| counts[place]);
+        let pages = |uri: &String| of(uri).div_ceil(BATCH as u64).max(1);
+        truth.users.keys().map(pages).sum()
+    };
+    let below = truth.below();
+    let shown = truth.posts().filter(|(uri, _)| below.contains_key(*uri));
+    let trees = shown.count() as u64;
+    let (posts, comments) = (truth.posts().count(), truth.comments().count());
+    let least = |query, what, things: usize, calls| Least {
+        query,
+        what,
+        things: things as u64,
+        calls,
+    };
+    table(
+        &scene,
+        &[
+            least("about", "accounts", users as usize, users),
+            least("submitted", "posts", posts, pages(0)),
+            least("comments", "comments", comments, pages(1) - gone),
+            least("tree", "comments in trees", comments, trees),
+        ],
+    );
+    let calls = scene.calls();
+    let again = calls.iter().filter(|call| call["query"] == "info");
+    assert_eq!(again.count(), 0, "what trees have told is asked for again");
 }
