@@ -57,9 +57,10 @@ impl Query {
     /// answer found. What was just asked for is not asked for again, whatever the answer says.
     pub fn open_after(&self, open: Option<&str>, is_asked: bool, found: &[&str]) -> Open {
         let before = open.unwrap_or_default();
-        let asked = match is_asked {
-            true => self.asked_ids(before).len(),
-            false => 0,
+        let asked = if is_asked {
+            self.asked_ids(before).len()
+        } else {
+            0
         };
         let mut ids: Vec<&str> = before.split(',').filter(|id| can_be_listed(id)).collect();
         let mut known: HashSet<&str> = ids.iter().copied().collect();

@@ -69,10 +69,7 @@ fn read_query(name: Name, section: &Section<'_, '_>, declared: &Declared<'_>) ->
     let kind_name = kind.as_deref().unwrap_or_default();
     if let Some(path) = &path {
         check_path(section, path);
-        let mut own = path.clone();
-        if section.has("expands") {
-            own.value = path.value.replace(&format!("{{{STUB}}}"), STUB);
-        }
+        let own = without_stub(section, path);
         check_template(section, &own, types, kind_name, &[LOCAL, PATH, ":address"]);
     }
     let proof = types.alias_at(section, "proof", kind_name);
@@ -310,6 +307,15 @@ fn read_expand(
         list: Some((parameter.value, style)),
         max: max?,
     })
+}
+
+/// A path in which no placeholder stands for an id of a stub.
+fn without_stub(query: &Section<'_, '_>, path: &Placed<String>) -> Placed<String> {
+    let mut own = path.clone();
+    if query.has("expands") {
+        own.value = path.value.replace(&format!("{{{STUB}}}"), STUB);
+    }
+    own
 }
 
 /// What stubs name has to be asked for by a query about the same subject that takes it.

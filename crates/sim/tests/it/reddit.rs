@@ -168,7 +168,7 @@ async fn stubs_of_flat_lists_lead_on(sim: &Sim, post: &str, all: &BTreeSet<Strin
             let branch = ask(sim, &target).await.json();
             let mut told = BTreeSet::new();
             walk(&branch[1], &mut told, &mut stubs);
-            assert!(told.len() > 1 || stubs.len() > 0, "{target}");
+            assert!(told.len() > 1 || !stubs.is_empty(), "{target}");
             found.extend(told);
             continue;
         }
