@@ -37,6 +37,12 @@ fn walk(value: &Value, found: &mut BTreeSet<String>, stubs: &mut Vec<Value>) {
     }
 }
 
+/// The ids that a stub names.
+fn children_of(stub: &Value) -> Vec<String> {
+    let children = stub["children"].as_array().unwrap();
+    children.iter().map(text).collect()
+}
+
 /// The post with the most comments, as letters and digits, and how many are told.
 async fn longest(sim: &Sim) -> (String, u64) {
     let mut below: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
@@ -120,12 +126,7 @@ async fn stubs_stand_for_what_a_tree_leaves_out() {
         .sum();
     assert_eq!(left as usize, all.len() - 2);
     for stub in stubs {
-        let children: Vec<String> = stub["children"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(text)
-            .collect();
+        let children = children_of(&stub);
         let target = format!(
             "/api/morechildren?api_type=json&link_id=t3_{post}&children={}",
             children.join(",")
@@ -155,12 +156,7 @@ async fn stubs_of_flat_lists_lead_on(sim: &Sim, post: &str, all: &BTreeSet<Strin
     walk(&tree[1], &mut found, &mut stubs);
     for _ in 0..1_000 {
         let Some(stub) = stubs.pop() else { break };
-        let children: Vec<String> = stub["children"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(text)
-            .collect();
+        let children = children_of(&stub);
         if stub["id"] == "_" {
             assert!(children.is_empty());
             let parent = text(&stub["parent_id"]);

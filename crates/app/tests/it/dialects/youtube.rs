@@ -3,7 +3,7 @@
 use super::scene::Scene;
 use super::{seconds, without_marks};
 use crate::oracle::{Rows, field};
-use crate::strict::{Held, kill_and_resume};
+use crate::strict::{Held, held_between, kill_and_resume};
 use crate::support::{Folder, Sim, open, rows, text};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -449,21 +449,17 @@ fn a_hostile_youtube_takes_only_what_its_log_says() {
         } else {
             1
         };
-        let cut = |rows: &Rows| -> Rows {
-            let cut = |row: &Vec<String>| row.iter().take(columns).cloned().collect();
-            rows.iter().map(cut).collect()
-        };
         let tables = open(&world.scene.folder.path("t.db"));
         let mut held = crate::truth::held_rows(&tables, &names, sql);
         if table == "user_relations" {
             let gone = sql.replace("user_relations", "invalid_relations");
             held.extend(crate::truth::held_rows(&tables, &names, &gone));
         }
-        let (held, least, most) = (cut(&held), cut(least.table(table)), cut(most.table(table)));
-        let lost: Vec<_> = least.difference(&held).take(3).collect();
-        assert!(lost.is_empty(), "{table} lost: {lost:?}");
-        let invented: Vec<_> = held.difference(&most).take(3).collect();
-        assert!(invented.is_empty(), "{table} invented: {invented:?}");
+        held_between(
+            (table, columns),
+            &held,
+            (least.table(table), most.table(table)),
+        );
     }
 }
 
