@@ -5,11 +5,12 @@ use crate::backfill;
 use crate::exchange::{Ending, Heard, Shop};
 use crate::found::Found;
 use crate::used_up::UNTOLD_WAIT_US;
-use crate::walk::{self, PageEnd, StepPage};
+use crate::walk::{self, Cap, PageEnd, StepPage};
 use crate::work::{Purpose, TRIES_MAX, Work};
 use kittiwake_model::outcome::Consequence;
 use kittiwake_model::{
-    Commit, CursorState, FrontierRow, Key, LogRow, Outcome, OutcomeCode, Sweep, Walk, WorldTime,
+    Commit, CursorState, FrontierRow, Key, LogRow, Name, Outcome, OutcomeCode, Sweep, Walk,
+    WorldTime,
 };
 use kittiwake_network::{Query, Reading, Robot};
 use kittiwake_store::TaskRecord;
@@ -259,8 +260,18 @@ impl Shop {
         }
         let speaks_for_subject = self.speaks_for_subjects(work);
         let step = &work.call.step;
+        let expanding: Vec<&Query> = self.expanding(&work.robot)?;
+        let stubs = std::mem::take(&mut reading.stubs);
         for task in &mut work.tasks {
             let is_success = reading.outcome.is_success();
+            let mut left_out = None;
+            if query.expands() {
+                let found = stubs_for(query, &stubs);
+                let open = walk::open_ids(query, task, step.walk);
+                let open = query.open_after(open, true, &found);
+                left_out = open.is_cut.then_some(Cap::Stubs);
+                reading.next = open.token.filter(|_| is_success);
+            }
             let page = PageEnd {
                 next: reading.next.take(),
                 newest: reading.newest.take(),
@@ -288,7 +299,24 @@ impl Shop {
                     started: cursor.started,
                 });
             }
-            if let Some(cap) = cap {
+            let mut moved = vec![cursor];
+            for other in expanding.iter().filter(|other| other.name != query.name) {
+                let found = stubs_for(other, &stubs);
+                let before = walk::open_ids(other, task, step.walk);
+                let open = other.open_after(before, false, &found);
+                left_out = left_out.or(open.is_cut.then_some(Cap::Stubs));
+                let Some(token) = open.token.filter(|_| !found.is_empty()) else {
+                    continue;
+                };
+                let site = self.site_of(other, task);
+                let site = site.as_ref().unwrap_or(&work.call.site);
+                let moment = (commit.at, walk::digest_on(other, site));
+                match walk::opened(other, task, step.walk, token, moment) {
+                    Ok(cursor) => moved.push(cursor),
+                    Err(cap) => left_out = Some(cap),
+                }
+            }
+            if let Some(cap) = cap.or(left_out) {
                 for outcome in commit
                     .outcomes
                     .iter_mut()
@@ -298,7 +326,6 @@ impl Shop {
                         (OutcomeCode::CapReached, cap.reason().to_owned());
                 }
             }
-            let mut moved = vec![cursor];
             if let Some(list) = backfilled.filter(|_| is_success) {
                 let site = self.site_of(list, task);
                 let site = site.as_ref().unwrap_or(&work.call.site);
@@ -312,6 +339,14 @@ impl Shop {
             }
         }
         Ok(())
+    }
+
+    /// The steps of a robot that are asked for what answers leave out.
+    fn expanding(&self, robot: &str) -> Result<Vec<&Query>, EngineError> {
+        let network = &self.settings.network;
+        let steps = self.robot(robot)?.steps.iter();
+        let queries = steps.filter_map(|step| network.query(&step.query));
+        Ok(queries.filter(|query| query.expands()).collect())
     }
 
     /// Whether a visit is one call and no more.
@@ -432,6 +467,12 @@ fn logged_target(work: &Work) -> String {
         return target.clone();
     }
     format!("{}{target}", site.base.origin().ascii_serialization())
+}
+
+/// The ids that an answer has left to a query.
+fn stubs_for<'s>(query: &Query, stubs: &'s [(Name, String)]) -> Vec<&'s str> {
+    let own = stubs.iter().filter(|(name, _)| *name == query.name);
+    own.map(|(_, id)| id.as_str()).collect()
 }
 
 fn names_itself(work: &Work, reading: &Reading) -> bool {

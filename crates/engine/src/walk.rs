@@ -129,6 +129,9 @@ pub(crate) fn pages_expected(query: &Query, task: &TaskRecord) -> u64 {
 
 fn step_of(query: &Query, cursors: &[Cursor], walk: u32, digest: &Name) -> Option<Step> {
     let known = cursors.iter().find(|cursor| cursor.query == query.name);
+    if query.expands() {
+        return expanding_step(query, known, walk);
+    }
     let step = |page, cursor| {
         Some(Step {
             query: query.name.clone(),
@@ -158,6 +161,59 @@ fn step_of(query: &Query, cursors: &[Cursor], walk: u32, digest: &Name) -> Optio
     }
 }
 
+/// What stubs of this visit name and nobody has asked for yet. Ids are what they are, by whatever
+/// rules they are asked for.
+fn expanding_step(query: &Query, known: Option<&Cursor>, walk: u32) -> Option<Step> {
+    let cursor = known.filter(|cursor| cursor.walk == walk)?;
+    let CursorState::Next(token) = &cursor.state else {
+        return None;
+    };
+    Some(Step {
+        query: query.name.clone(),
+        page: StepPage::Next(token.clone()),
+        walk,
+        cursor: Some(cursor.clone()),
+    })
+}
+
+/// The ids that wait for a query in this visit.
+pub(crate) fn open_ids<'t>(query: &Query, task: &'t TaskRecord, walk: u32) -> Option<&'t str> {
+    let cursor = task.cursors.iter().find(|it| it.query == query.name)?;
+    match &cursor.state {
+        CursorState::Next(token) if cursor.walk == walk => Some(token),
+        _ => None,
+    }
+}
+
+/// The cursor of a query for which an answer to another one has left something open, unless it was
+/// asked often enough in this visit: two queries could open one another for ever.
+pub(crate) fn opened(
+    query: &Query,
+    task: &TaskRecord,
+    walk: u32,
+    token: String,
+    (now, digest): (WorldTime, Name),
+) -> Result<Cursor, Cap> {
+    let known = task.cursors.iter().find(|it| it.query == query.name);
+    let before = known.filter(|cursor| cursor.walk == walk);
+    if before.is_some_and(|cursor| cursor.pages >= query.pages_max) {
+        return Err(Cap::EndlessPages);
+    }
+    Ok(Cursor {
+        subject: task.row.subject,
+        query: query.name.clone(),
+        walk,
+        digest,
+        pages: before.map_or(0, |cursor| cursor.pages),
+        items: before.map_or(0, |cursor| cursor.items),
+        state: CursorState::Next(token),
+        checkpoint: None,
+        mark_next: None,
+        mark: None,
+        started: before.map_or(now, |cursor| cursor.started),
+    })
+}
+
 /// Why a walk was ended although the network offers another page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cap {
@@ -167,6 +223,8 @@ pub(crate) enum Cap {
     History,
     /// The network shows no more of a list.
     Items,
+    /// An answer leaves out more than is remembered.
+    Stubs,
 }
 
 impl Cap {
@@ -176,6 +234,7 @@ impl Cap {
             Self::EndlessPages => "more pages than pages_max",
             Self::History => "end of the history that was asked for",
             Self::Items => "as many items as the network shows of a list",
+            Self::Stubs => "more is left out than can be asked for",
         }
     }
 }
@@ -789,6 +848,146 @@ value = "{{name}}"
             ..step
         };
         assert!(!is_whole(&marked));
+    }
+
+    /// A tree whose answers leave something out.
+    fn tree_network() -> Network {
+        let text = r#"format = 1
+name = "tiny"
+verified_on = "2026-11-18"
+host = { kind = "fixed", address = "https://tiny.example" }
+
+[types.user]
+table = "users"
+canonical = ".id"
+
+[queries.tree]
+subject = "user"
+path = "/tree"
+
+[[queries.tree.selects]]
+at = ".all[]"
+as = "user"
+stubs = [{ ids = ".more", query = "rest" }]
+
+[queries.rest]
+subject = "user"
+path = "/rest"
+expands = { parameter = "ids", style = "comma", max = 2 }
+pages_max = 5
+
+[[queries.rest.selects]]
+at = ".all[]"
+as = "user"
+
+[[robots]]
+name = "trees"
+subject = "user"
+steps = [{ query = "tree" }, { query = "rest" }]
+
+[[seeds]]
+pattern = "@{name}"
+type = "user"
+value = "{name}"
+"#;
+        Network::parse("tiny.toml", text).expect("a definition")
+    }
+
+    /// Visits a tree to its end: what was asked for, and what ended it.
+    fn visit(
+        network: &Network,
+        task: &mut TaskRecord,
+        first: &[&str],
+        named_by: impl Fn(&str) -> Vec<String>,
+    ) -> (Vec<String>, Option<Cap>) {
+        let robot = network.robot("trees").expect("a robot");
+        let rest = network.query("rest").expect("a query");
+        let (mut asked, mut capped) = (Vec::new(), None);
+        while let Some(step) = next_step(network, robot, task, &[], &Own) {
+            let query = network.query(&step.query).expect("a query");
+            let moment = (WorldTime(5), own(query));
+            let mut page = PageEnd::default();
+            let mut moved = Vec::new();
+            if query.expands() {
+                let open = open_ids(query, task, step.walk).expect("something is open");
+                let ids: Vec<&str> = open.split(',').take(2).collect();
+                asked.push(ids.join(","));
+                let found: Vec<String> = ids.iter().flat_map(|id| named_by(id)).collect();
+                let found: Vec<&str> = found.iter().map(String::as_str).collect();
+                page.next = query.open_after(Some(open), true, &found).token;
+            } else {
+                asked.push(query.name.to_string());
+                let open = rest.open_after(open_ids(rest, task, step.walk), false, first);
+                let opened = open
+                    .token
+                    .map(|token| opened(rest, task, step.walk, token, (WorldTime(5), own(rest))));
+                moved.extend(opened.transpose().expect("it was not asked yet"));
+            }
+            let (cursor, cap) = advance(query, Key(1), &step, &page, History::All, moment);
+            moved.push(cursor);
+            for cursor in moved {
+                task.cursors.retain(|known| known.query != cursor.query);
+                task.cursors.push(cursor);
+            }
+            capped = capped.or(cap);
+            assert!(asked.len() < 100, "endless");
+        }
+        (asked, capped)
+    }
+
+    #[test]
+    fn what_a_tree_leaves_out_is_asked_for_until_nothing_is_open() {
+        let network = tree_network();
+        let mut task = task(0, Vec::new());
+        let named_by = |id: &str| match id {
+            "b" => vec!["d".to_owned(), "e".to_owned()],
+            _ => Vec::new(),
+        };
+        let (asked, cap) = visit(&network, &mut task, &["a", "b", "c"], named_by);
+        assert_eq!(asked, ["tree", "a,b", "c,d", "e"]);
+        assert_eq!(cap, None);
+        // Another visit asks for the tree again, and if that leaves out nothing, for nothing else.
+        task.row.visits = 1;
+        let (asked, _) = visit(&network, &mut task, &[], named_by);
+        assert_eq!(asked, ["tree"]);
+    }
+
+    #[test]
+    fn a_visit_that_was_left_goes_on_with_what_is_open() {
+        let network = tree_network();
+        let rest = network.query("rest").expect("a query");
+        let mut task = task(0, Vec::new());
+        let none = |_: &str| Vec::new();
+        visit(&network, &mut task, &[], none);
+        let moment = (WorldTime(5), own(rest));
+        let open = opened(rest, &task, 1, "x,y,z".into(), moment.clone());
+        task.cursors.push(open.expect("a cursor"));
+        assert_eq!(visit(&network, &mut task, &[], none).0, ["x,y", "z"]);
+        // What an earlier visit did not come to is told anew by the tree.
+        let open = opened(rest, &task, 1, "x".into(), moment.clone());
+        task.cursors.retain(|cursor| cursor.query != rest.name);
+        task.cursors.push(open.expect("a cursor"));
+        task.row.visits = 1;
+        assert_eq!(visit(&network, &mut task, &["w"], none).0, ["tree", "w"]);
+    }
+
+    #[test]
+    fn stubs_that_name_one_another_for_ever_are_given_up() {
+        let network = tree_network();
+        let circle = |id: &str| vec![if id == "a" { "b" } else { "a" }.to_owned()];
+        let (_, cap) = visit(&network, &mut task(0, Vec::new()), &["a"], circle);
+        assert_eq!(cap, Some(Cap::RepeatingCursor));
+        let endless = |id: &str| vec![format!("{id}x")];
+        let (asked, cap) = visit(&network, &mut task(0, Vec::new()), &["a"], endless);
+        assert_eq!((asked.len(), cap), (6, Some(Cap::EndlessPages)));
+        // Nor do other answers open it again in the same visit.
+        let rest = network.query("rest").expect("a query");
+        let mut task = task(0, Vec::new());
+        visit(&network, &mut task, &["a"], endless);
+        let moment = (WorldTime(5), own(rest));
+        let again = opened(rest, &task, 1, "b".into(), moment.clone());
+        assert_eq!(again, Err(Cap::EndlessPages));
+        assert!(opened(rest, &task, 2, "b".into(), moment).is_ok());
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::probe::{Capabilities, Probe};
 use crate::seed::SeedRule;
 use crate::select::Around;
 use crate::shape::{AliasReference, CANONICAL, Items, Node, ReadPath, Shape, ShapeId};
+use crate::stubs::Expand;
 use crate::web::WebRule;
 use crate::web::dom::Css;
 use crate::web::robots::RobotsRule;
@@ -159,6 +160,8 @@ pub struct Query {
     pub(crate) sending: Sending,
     pub(crate) parameters: Vec<(String, Literal)>,
     pub(crate) batch: Option<Batch>,
+    /// How it is asked for what stubs name.
+    pub(crate) expand: Option<Expand>,
     pub(crate) page: Option<PageRule>,
     /// Marks that are ids.
     pub(crate) since: Option<SinceRule>,

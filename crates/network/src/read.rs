@@ -58,6 +58,8 @@ pub struct Reading {
     pub subject_outcomes: Vec<(Key, OutcomeCode, String)>,
     /// Subjects that are missing from a batch and have to be asked for one by one.
     pub absent: Vec<Key>,
+    /// Ids that stubs name, each with the query that is to be asked for it.
+    pub stubs: Vec<(Name, String)>,
     /// Items of the list, or objects that were asked for.
     pub items: u32,
     /// Items of the list that pages, whether or not they could be read.
@@ -92,6 +94,7 @@ impl Reading {
             links: Vec::new(),
             subject_outcomes: Vec::new(),
             absent: Vec::new(),
+            stubs: Vec::new(),
             items: 0,
             listed: 0,
             next: None,
@@ -175,6 +178,7 @@ impl Network {
         let is_full = reader.is_full;
         reading.objects = reader.objects;
         reading.links = reader.links;
+        reading.stubs = reader.stubs;
         if let Some(teller) = teller {
             self.doubt(teller, &mut reading.objects);
         }

@@ -5,6 +5,7 @@ use crate::condition;
 use crate::network::{AuthNeed, BatchStyle, Decode, Network, Query, QueryCost};
 use crate::page::{Page, PageStyle, asked_with};
 use crate::shape::CANONICAL;
+use crate::stubs::STUB;
 use kittiwake_model::{Cost, Identity, Name};
 use std::borrow::Cow;
 use url::{Url, form_urlencoded};
@@ -108,6 +109,8 @@ pub enum RequestError {
     NoSubject,
     #[error("the cursor is not one of this query")]
     BadCursor,
+    #[error("the query is asked for what another answer left out, and nothing was")]
+    NothingOpen,
     #[error("the query cannot begin at a mark")]
     NotIncremental,
     #[error("the query needs a credential")]
@@ -252,21 +255,37 @@ fn batch_parameters(
         .iter()
         .map(|subject| alias_of(subject, &batch.alias, ask.host))
         .collect::<Result<_, _>>()?;
-    let name = batch.parameter.clone();
-    let each = |name: String| {
-        let ids = ids.iter().cloned();
-        ids.map(move |id| (name.clone(), Carried::Text(id)))
+    parameters.extend(listed(&batch.parameter, batch.style, ids));
+    Ok(())
+}
+
+/// Several ids as parameters.
+fn listed(name: &str, style: BatchStyle, ids: Vec<String>) -> Vec<(String, Carried)> {
+    let each = |name: String, ids: Vec<String>| {
+        let ids = ids.into_iter();
+        ids.map(|id| (name.clone(), Carried::Text(id))).collect()
     };
-    match batch.style {
-        BatchStyle::Comma => parameters.push((name, Carried::Text(ids.join(",")))),
-        BatchStyle::Repeated => parameters.extend(each(name)),
-        BatchStyle::Brackets => parameters.extend(each(format!("{name}[]"))),
+    match style {
+        BatchStyle::Comma => vec![(name.to_owned(), Carried::Text(ids.join(",")))],
+        BatchStyle::Repeated => each(name.to_owned(), ids),
+        BatchStyle::Brackets => each(format!("{name}[]"), ids),
         BatchStyle::List => {
-            let ids: Vec<Carried> = ids.iter().cloned().map(Carried::Text).collect();
-            parameters.push((name, Carried::list(&ids)));
+            let ids: Vec<Carried> = ids.into_iter().map(Carried::Text).collect();
+            vec![(name.to_owned(), Carried::list(&ids))]
         }
     }
-    Ok(())
+}
+
+/// The ids of stubs that a call is for.
+fn stubs_of(ask: &Ask<'_>) -> Result<Vec<String>, RequestError> {
+    let Page::Next(open) = ask.page else {
+        return Err(RequestError::NothingOpen);
+    };
+    let ids = ask.query.asked_ids(open);
+    if ids.is_empty() {
+        return Err(RequestError::BadCursor);
+    }
+    Ok(ids.into_iter().map(str::to_owned).collect())
 }
 
 /// Adds what the page needs; the cursor as it is logged.
@@ -274,6 +293,14 @@ fn page_parameters(
     ask: &Ask<'_>,
     parameters: &mut Vec<(String, Carried)>,
 ) -> Result<String, RequestError> {
+    if let Some(expand) = &ask.query.expand {
+        let ids = stubs_of(ask)?;
+        let cursor = ids.join(",");
+        if let Some((parameter, style)) = &expand.list {
+            parameters.extend(listed(parameter, *style, ids));
+        }
+        return Ok(cursor);
+    }
     if matches!(ask.page, Page::Since(_)) && !ask.query.incremental {
         return Err(RequestError::NotIncremental);
     }
@@ -359,6 +386,9 @@ fn expand(
 fn placeholder_value(placeholder: &str, ask: &Ask<'_>) -> Result<String, RequestError> {
     if placeholder == "host" {
         return Ok(ask.host.to_owned());
+    }
+    if placeholder == STUB && ask.query.expands() {
+        return Ok(stubs_of(ask)?.swap_remove(0));
     }
     let subject = ask.subjects.first().ok_or(RequestError::NoSubject)?;
     let Some(name) = placeholder.strip_suffix(LOCAL) else {

@@ -4,7 +4,7 @@ use crate::json;
 use crate::network::Select;
 use crate::path::Path;
 use crate::shape::{Items, Node, Pick, ReadPath, Reader, Slots, fill, items_of};
-use kittiwake_model::WorldTime;
+use kittiwake_model::{Name, WorldTime};
 
 /// Rules on items as they stand in the answer, with the object somewhere in them.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub(crate) struct Around {
     pub(crate) item: Option<u32>,
     /// Where further items of the same kind stand.
     pub(crate) descend: Vec<(u32, Items)>,
+    /// What items leave out and name: the query that is asked for it, and the ids.
+    pub(crate) stubs: Vec<(Name, Pick)>,
     /// When the link between subject and object began.
     pub(crate) link_at: Option<Pick>,
     /// The paths that these rules read.
@@ -101,10 +103,14 @@ fn read_around<'n, 'de>(
             }
             waiting.extend(inner.into_iter().flatten().map(|item| (item, level + 1)));
         }
-        let place = reader
-            .holds(around.only.as_ref(), &slots)
-            .then(|| around.object_in(raw, &slots))
-            .flatten()
+        if !reader.holds(around.only.as_ref(), &slots) {
+            continue;
+        }
+        for (query, ids) in &around.stubs {
+            reader.take_stub(query, ids, &slots);
+        }
+        let place = around
+            .object_in(raw, &slots)
             .and_then(|object| reader.read_wrapped(select, key, object));
         if let Some(place) = place {
             taken.objects.push(place);

@@ -30,8 +30,6 @@ pub(crate) enum Table {
     UserTags,
     /// Which thread every reply is in, whether or not the rest of it is still there.
     Threads,
-    /// What was written as an answer, also to what is no longer there.
-    Answers,
     /// The instances, where there are several.
     Hosts,
 }
@@ -50,7 +48,6 @@ impl FromStr for Table {
             "reposters" => Ok(Self::Reposters),
             "user_tags" => Ok(Self::UserTags),
             "threads" => Ok(Self::Threads),
-            "answers" => Ok(Self::Answers),
             "hosts" => Ok(Self::Hosts),
             _ => Err(()),
         }
@@ -145,7 +142,6 @@ pub(crate) fn page(world: &World, asked: TruthPage<'_>) -> Option<Vec<u8>> {
             Table::Comments => teller.posts(user, done, &mut lines, Teller::comment),
             Table::Reposters => teller.posts(user, done, &mut lines, Teller::reposter),
             Table::Threads => teller.posts(user, done, &mut lines, Teller::thread),
-            Table::Answers => teller.posts(user, done, &mut lines, Teller::answer),
             Table::Likes => teller.likes(user, done, &mut lines),
             Table::UserTags => teller.user_tags(user, done, &mut lines),
             Table::Users | Table::Tags | Table::Hosts => {}
@@ -385,13 +381,17 @@ impl Teller<'_> {
         if !self.is_told(post.user()) {
             return None;
         }
-        let beginning = self.world.beginning(post);
+        let above = self.world.above(post);
+        let beginning = above.last().copied().unwrap_or(*post);
+        let between = above.split_last().map_or(&[][..], |(_, between)| between);
+        let between: Vec<String> = between.iter().map(|post| self.post_uri(post)).collect();
         Some(json!({
             "status": self.post_uri(post),
             "parent": self.target_uri(target),
             "parent_shown": self.world.is_draft_visible(&target, self.now),
             "beginning": self.post_uri(&beginning),
             "beginning_shown": self.world.is_visible(&beginning, self.now),
+            "between": between,
         }))
     }
 
@@ -443,15 +443,6 @@ impl Teller<'_> {
                 }));
             }
         }
-    }
-
-    /// A reply, whether or not its parent can still be seen.
-    fn answer(&self, post: &Post) -> Option<Value> {
-        let Link::Reply(target) = post.link else {
-            return None;
-        };
-        self.is_told(post.user())
-            .then(|| json!({ "status": self.post_uri(post), "target": self.target_uri(target) }))
     }
 
     /// A reply whose parent can still be seen.

@@ -131,6 +131,28 @@ impl Held {
     }
 }
 
+/// What is there after all faults is held, and nothing is held that never was there; only the first
+/// columns count, since the others change with the moment. How many rows were withdrawn unseen.
+pub(crate) fn held_between(
+    (what, columns): (&str, usize),
+    held: &Rows,
+    (least, most): (&Rows, &Rows),
+) -> usize {
+    let cut = |rows: &Rows| -> Rows {
+        let cut = |row: &Vec<String>| row.iter().take(columns).cloned().collect();
+        rows.iter().map(cut).collect()
+    };
+    let (held, least, most) = (cut(held), cut(least), cut(most));
+    let missing: Vec<_> = least.difference(&held).take(3).collect();
+    assert!(
+        missing.is_empty(),
+        "{what} lost without a word: {missing:?}"
+    );
+    let invented: Vec<_> = held.difference(&most).take(3).collect();
+    assert!(invented.is_empty(), "{what} invented: {invented:?}");
+    most.difference(&held).count()
+}
+
 /// Kills a crawl after so many calls, goes on, and sees to it that nothing is asked for again whose
 /// answer was committed.
 pub(crate) fn kill_and_resume(

@@ -273,6 +273,8 @@ impl Reader<'_> {
         // Nothing is asked that would not be answered.
         let asked: Vec<&Query> = queries
             .filter(|query| is_known || query.auth != AuthNeed::Required)
+            // How much answers leave out is not known before.
+            .filter(|query| !query.expands())
             .collect();
         let batch = match asked.as_slice() {
             [query] if query.pages_max <= 1 && robot.steps.len() == 1 => query.batch_max.max(1),

@@ -140,6 +140,7 @@ pub(super) const QUERY: &[&str] = &[
     "bytes_max",
     "parameters",
     "batch",
+    "expands",
     "page",
     "incremental",
     "conditional",
@@ -168,6 +169,7 @@ pub(super) const HTML: &[&str] = &[
     "optional",
 ];
 pub(super) const QUERY_HOST: &[&str] = &["alias"];
+pub(super) const EXPANDS: &[&str] = &["parameter", "style", "max"];
 pub(super) const BATCH: &[&str] = &["parameter", "style", "alias", "max", "missing"];
 pub(super) const PAGE: &[&str] = &[
     "style",
@@ -208,7 +210,9 @@ pub(super) const SELECT: &[&str] = &[
     "is_subject",
     "fills",
     "link",
+    "stubs",
 ];
+pub(super) const STUBS: &[&str] = &["ids", "query"];
 pub(super) const SELECT_LINK: &[&str] = &["kind", "from", "to", "table", "at"];
 pub(super) const ROBOT: &[&str] = &[
     "name",
@@ -269,10 +273,12 @@ pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
         ("queries.NAME.host", QUERY_HOST),
         ("queries.NAME.costs.BUDGET", COST),
         ("queries.NAME.batch", BATCH),
+        ("queries.NAME.expands", EXPANDS),
         ("queries.NAME.page", PAGE),
         ("queries.NAME.incremental", INCREMENTAL),
         ("queries.NAME.selects", SELECT),
         ("queries.NAME.selects.link", SELECT_LINK),
+        ("queries.NAME.selects.stubs", STUBS),
         ("robots", ROBOT),
         ("robots.steps", STEP),
         ("robots.steps.backfill", BACKFILL),

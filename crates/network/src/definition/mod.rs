@@ -261,6 +261,7 @@ fn check(top: &Section<'_, '_>, types: &types::Types, queries: &[Query]) {
     types::check_resolve(top, types, queries);
     hosts::check_homes(top, types, queries);
     queries::check_missing(top, queries);
+    queries::check_stubs(top, queries);
 }
 
 /// The first 16 hexadecimal digits of the SHA-256 of some texts.

@@ -18,7 +18,8 @@ use crate::path::{Path, parse_path};
 use crate::request::{LOCAL, PATH};
 use crate::seed::{Piece, parse_template};
 use crate::select::Around;
-use crate::shape::{Items, Node, ReadDepth, ReadPath, ShapeId, TreeBuilder};
+use crate::shape::{Items, Node, Pick, ReadDepth, ReadPath, ShapeId, TreeBuilder};
+use crate::stubs::{Expand, STUB};
 use kittiwake_model::{ColumnKind, List, Name};
 use url::Url;
 
@@ -68,7 +69,8 @@ fn read_query(name: Name, section: &Section<'_, '_>, declared: &Declared<'_>) ->
     let kind_name = kind.as_deref().unwrap_or_default();
     if let Some(path) = &path {
         check_path(section, path);
-        check_template(section, path, types, kind_name, &[LOCAL, PATH, ":address"]);
+        let own = without_stub(section, path);
+        check_template(section, &own, types, kind_name, &[LOCAL, PATH, ":address"]);
     }
     let proof = types.alias_at(section, "proof", kind_name);
     let hosts = (declared.host, declared.hosts);
@@ -82,6 +84,7 @@ fn read_query(name: Name, section: &Section<'_, '_>, declared: &Declared<'_>) ->
     {
         check_batch_path(section, path);
     }
+    let expand = read_expand(section, path.as_ref(), &sending);
     let decode = section.word("decode", DECODES).unwrap_or(Decode::Json);
     let Found {
         tree,
@@ -117,11 +120,12 @@ fn read_query(name: Name, section: &Section<'_, '_>, declared: &Declared<'_>) ->
             .map_or_else(String::new, |text| text.value),
         kind: kind?,
         batch_max: batch_max.unwrap_or(1),
-        pages_max: match page {
-            Some(_) => section
+        pages_max: if page.is_some() || expand.is_some() {
+            section
                 .number("pages_max", 1..=1_000_000)
-                .unwrap_or(PAGES_MAX_DEFAULT),
-            None => 1,
+                .unwrap_or(PAGES_MAX_DEFAULT)
+        } else {
+            1
         },
         list,
         incremental: since.is_some() || times.is_some() || is_conditional,
@@ -138,6 +142,7 @@ fn read_query(name: Name, section: &Section<'_, '_>, declared: &Declared<'_>) ->
         sending,
         parameters,
         batch,
+        expand,
         page,
         since,
         times,
@@ -188,6 +193,9 @@ fn paging_digest(section: &Section<'_, '_>, path: &str) -> Name {
     let parts: Vec<String> = PARTS.iter().map(|key| section.written(key)).collect();
     let mut all: Vec<&str> = parts.iter().map(String::as_str).collect();
     all.push(path);
+    // Where it is missing, digests stay what they were before there was such a key.
+    let expands = section.written("expands");
+    all.extend(section.has("expands").then_some(expands.as_str()));
     digest_of(&all)
 }
 
@@ -258,6 +266,83 @@ pub(super) fn check_template(
     }
 }
 
+/// How a query is asked for what stubs of other answers name.
+fn read_expand(
+    query: &Section<'_, '_>,
+    path: Option<&Placed<String>>,
+    sending: &Sending,
+) -> Option<Expand> {
+    let section = query.table("expands")?;
+    section.expect_keys(keys::EXPANDS);
+    let others = ["page", "incremental", "batch", "conditional"];
+    if let Some(other) = others.into_iter().find(|key| query.has(key)) {
+        let message = format!("`expands` and `{other}` exclude each other");
+        let help =
+            "it is for queries about one subject that are asked for ids out of another answer";
+        query.report(&query.span_of("expands"), message, help);
+    }
+    let parameter = section.text("parameter");
+    let placeholder = format!("{{{STUB}}}");
+    let is_placed = path.is_some_and(|path| path.value.contains(&placeholder));
+    if parameter.is_some() == is_placed {
+        let message = "the ids of stubs go into one parameter, or one of them into the path";
+        let help = "write `parameter = \"children\"`, or `{stub}` in `path`";
+        query.report(&query.span_of("expands"), message, help);
+    }
+    let max = section.number("max", 1..=10_000);
+    let Some(parameter) = parameter else {
+        for key in ["style", "max"] {
+            if section.has(key) {
+                let message = format!("`{key}` has no meaning for one id in the path");
+                section.report(&section.span_of(key), message, "leave it out");
+            }
+        }
+        return Some(Expand { list: None, max: 1 });
+    };
+    if !section.has("max") {
+        section.missing("max", "max = 100");
+    }
+    let style = read_list_style(&section, sending);
+    Some(Expand {
+        list: Some((parameter.value, style)),
+        max: max?,
+    })
+}
+
+/// A path in which no placeholder stands for an id of a stub.
+fn without_stub(query: &Section<'_, '_>, path: &Placed<String>) -> Placed<String> {
+    let mut own = path.clone();
+    if query.has("expands") {
+        own.value = path.value.replace(&format!("{{{STUB}}}"), STUB);
+    }
+    own
+}
+
+/// What stubs name has to be asked for by a query about the same subject that takes it.
+pub(super) fn check_stubs(top: &Section<'_, '_>, queries: &[Query]) {
+    for query in queries {
+        let own = top.table("queries").and_then(|all| all.table(&query.name));
+        let selects = own.map_or_else(Vec::new, |own| own.tables("selects"));
+        for select in selects {
+            for stub in select.tables("stubs") {
+                let Some(name) = stub.text("query") else {
+                    continue;
+                };
+                let other = queries.iter().find(|other| *other.name == *name.value);
+                if other.is_some_and(|other| other.kind == query.kind && other.expands()) {
+                    continue;
+                }
+                let message = format!(
+                    "the query `{}` cannot be asked for what is left out of `{}`",
+                    name.value, query.name
+                );
+                let help = "name one about the same `subject`, with `expands`";
+                top.report(&name.span, message, help);
+            }
+        }
+    }
+}
+
 fn read_batch(
     section: &Section<'_, '_>,
     types: &Types,
@@ -266,19 +351,7 @@ fn read_batch(
 ) -> Option<(Batch, u32)> {
     section.expect_keys(keys::BATCH);
     let parameter = section.need_text("parameter", "parameter = \"id[]\"");
-    let styles = [
-        ("repeated", BatchStyle::Repeated),
-        ("brackets", BatchStyle::Brackets),
-        ("comma", BatchStyle::Comma),
-        ("list", BatchStyle::List),
-    ];
-    let usual = if sending.is_json() {
-        BatchStyle::List
-    } else {
-        BatchStyle::Repeated
-    };
-    let style = section.word("style", &styles).unwrap_or(usual);
-    check_batch_style(section, style, sending);
+    let style = read_list_style(section, sending);
     if !section.has("alias") {
         section.missing("alias", "alias = \"id\"");
     }
@@ -294,6 +367,24 @@ fn read_batch(
         missing: section.text("missing").map(|text| text.value.into()),
     };
     Some((batch, max?))
+}
+
+/// How several ids are put into one call.
+fn read_list_style(section: &Section<'_, '_>, sending: &Sending) -> BatchStyle {
+    let styles = [
+        ("repeated", BatchStyle::Repeated),
+        ("brackets", BatchStyle::Brackets),
+        ("comma", BatchStyle::Comma),
+        ("list", BatchStyle::List),
+    ];
+    let usual = if sending.is_json() {
+        BatchStyle::List
+    } else {
+        BatchStyle::Repeated
+    };
+    let style = section.word("style", &styles).unwrap_or(usual);
+    check_batch_style(section, style, sending);
+    style
 }
 
 /// Those who are missing from a batch are asked for alone, by a query about the same type that
@@ -479,7 +570,9 @@ fn read_around(
         .into_iter()
         .filter_map(|text| plain_path(select, Some(text), |path| !path.keys.is_empty()))
         .collect();
-    if only.is_none() && link_at.is_none() && item.is_none() && descend.is_empty() {
+    let stubs = read_stubs(select, &mut builder);
+    let is_bare = only.is_none() && link_at.is_none() && item.is_none();
+    if is_bare && descend.is_empty() && stubs.is_empty() {
         return None;
     }
     let own = item.clone().unwrap_or_else(|| Path::to_value(Vec::new()));
@@ -496,11 +589,27 @@ fn read_around(
         only,
         item,
         descend: places,
+        stubs,
         link_at,
         read,
         descend_paths: descend,
         at: at.clone(),
     })
+}
+
+/// What items leave out and name.
+fn read_stubs(select: &Section<'_, '_>, builder: &mut TreeBuilder) -> Vec<(Name, Pick)> {
+    let mut stubs = Vec::new();
+    for stub in select.tables("stubs") {
+        stub.expect_keys(keys::STUBS);
+        let query = stub.need_text("query", "query = \"more\"");
+        let ids = stub.need_text("ids", "ids = \".children\"");
+        let ids = ids.and_then(|text| read_pick(&stub, builder, &text, ReadDepth::Whole));
+        if let (Some(query), Some(ids)) = (query, ids) {
+            stubs.push((query.value.into(), ids));
+        }
+    }
+    stubs
 }
 
 /// A plain path of a select that fits where it is wanted.
@@ -584,6 +693,20 @@ fn check_selects(section: &Section<'_, '_>, selects: &[Select], is_batch: bool) 
             &section.span_of("selects"),
             message,
             "leave out `link` and `fills`, or `batch`",
+        );
+    }
+    let has_stubs = |select: &Select| {
+        select
+            .around
+            .as_ref()
+            .is_some_and(|it| !it.stubs.is_empty())
+    };
+    if selects.iter().any(has_stubs) {
+        let message = "a batch has no one subject whose answer could be completed";
+        section.report(
+            &section.span_of("selects"),
+            message,
+            "leave out `stubs`, or `batch`",
         );
     }
     if !selects.is_empty() && !selects.iter().any(|select| select.is_subject) {

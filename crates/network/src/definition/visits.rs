@@ -25,6 +25,7 @@ pub(super) fn read_robots(top: &Section<'_, '_>, types: &Types, queries: &[Query
         let name = section.need_text("name", "name = \"profiles\"");
         let kind = types.kind_at(&section, "subject");
         let steps = read_steps(&section, queries, kind.as_deref());
+        check_fed(&section, &steps, queries);
         let Some(placed) = name else { continue };
         let span = placed.span.clone();
         let (Some(name), Some(kind)) = (checked_name(&section, placed), kind) else {
@@ -58,6 +59,33 @@ pub(super) fn read_robots(top: &Section<'_, '_>, types: &Types, queries: &[Query
     read_needs(top, &mut robots);
     check_needs(top, &robots);
     robots
+}
+
+/// What is asked for ids out of other answers needs a step whose answers name them.
+fn check_fed(robot: &Section<'_, '_>, steps: &[Step], queries: &[Query]) {
+    let find = |name: &Name| queries.iter().find(|query| query.name == *name);
+    let asked: Vec<&Query> = steps.iter().filter_map(|step| find(&step.query)).collect();
+    let mut fed: Vec<&Name> = Vec::new();
+    let mut open: Vec<&Query> = asked.iter().copied().filter(|it| !it.expands()).collect();
+    while let Some(query) = open.pop() {
+        for name in query.stub_queries() {
+            if !fed.contains(&name) {
+                fed.push(name);
+                open.extend(find(name));
+            }
+        }
+    }
+    for step in robot.tables("steps") {
+        let Some(text) = step.text("query") else {
+            continue;
+        };
+        let mut expanding = asked.iter().filter(|query| query.expands());
+        if expanding.any(|it| *it.name == *text.value && !fed.contains(&&it.name)) {
+            let message = format!("no step of this robot has stubs for `{}`", text.value);
+            let help = "add a step whose answers name what it is asked for";
+            step.report(&text.span, message, help);
+        }
+    }
 }
 
 /// Robots that a robot lives on; they may stand before or behind it.

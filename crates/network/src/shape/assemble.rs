@@ -3,13 +3,14 @@
 use super::inputs::gather;
 use super::{
     AliasReference, AliasRule, AliasScope, Bounds, Collect, Collected, FieldKind, FieldRule,
-    FieldSource, Letters, LinkRule, LinkSource, NESTED_MAX, Notation, Pick, ReferenceRule, Shape,
-    ShapeId, Slots, StateRule, Way, fill, items_of,
+    FieldSource, Items, Letters, LinkRule, LinkSource, NESTED_MAX, Notation, Pick, ReferenceRule,
+    Shape, ShapeId, Slots, StateRule, Way, fill, items_of,
 };
 use crate::home::Address;
 use crate::html::html_to_text;
 use crate::json;
 use crate::network::Select;
+use crate::stubs::can_be_listed;
 use crate::time::TimeFormat;
 use kittiwake_model::value::is_id;
 use kittiwake_model::{
@@ -34,6 +35,8 @@ pub(crate) struct Reader<'n, 'de> {
     pub(crate) notation: Notation,
     pub(crate) objects: Vec<Object>,
     pub(crate) links: Vec<Link>,
+    /// Ids that stubs name, each with the query that is to be asked for it.
+    pub(crate) stubs: Vec<(Name, String)>,
     pub(crate) mended: u32,
     bounds: Bounds,
     /// Whether there was more than one answer may hold.
@@ -63,6 +66,7 @@ impl<'n, 'de> Reader<'n, 'de> {
             notation,
             objects: Vec::new(),
             links: Vec::new(),
+            stubs: Vec::new(),
             mended: 0,
             bounds: notation.bounds(),
             is_full: false,
@@ -108,6 +112,35 @@ impl<'n, 'de> Reader<'n, 'de> {
         };
         let found = self.pick(condition, slots);
         found.is_some_and(|raw| !json::is_falsy(&raw))
+    }
+
+    /// Takes the ids that a stub names: one, a list of them, or none.
+    pub(crate) fn take_stub(&mut self, query: &Name, pick: &Pick, slots: &Slots<'de>) {
+        let Some(raw) = self.pick(pick, slots) else {
+            return;
+        };
+        if json::is_null(&raw) {
+            return;
+        }
+        let items = if raw.starts_with('[') {
+            Items::List
+        } else {
+            Items::One
+        };
+        let ids = items_of(items, self.notation, &raw);
+        for (_, id) in ids.into_iter().flatten() {
+            if self.stubs.len() >= self.bounds.links {
+                self.is_full = true;
+                return;
+            }
+            if let Some(id) = self.id_of(id) {
+                if can_be_listed(&id) {
+                    self.stubs.push((query.clone(), id));
+                } else {
+                    self.mended += 1;
+                }
+            }
+        }
     }
 
     /// An object of which an answer tells its id and nothing else.

@@ -31,6 +31,7 @@ mod samples;
 mod seeds;
 mod shipped;
 mod signs;
+mod stubs;
 mod support;
 mod ways;
 mod webpages;

@@ -242,7 +242,7 @@ fn identity_of(
 }
 
 fn render(plan: &RequestPlan, reading: &Reading) -> Value {
-    json!({
+    let mut told = json!({
         "asked": format!("{} {}", plan.method, plan.target),
         "carried": plan.body,
         "outcome": reading.outcome.code(),
@@ -254,7 +254,11 @@ fn render(plan: &RequestPlan, reading: &Reading) -> Value {
         "subject_outcomes": reading.subject_outcomes,
         "objects": reading.objects,
         "links": reading.links,
-    })
+    });
+    if !reading.stubs.is_empty() {
+        told["stubs"] = json!(reading.stubs);
+    }
+    told
 }
 
 #[test]

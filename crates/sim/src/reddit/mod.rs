@@ -7,6 +7,7 @@
 //! deleted is in no list, but keeps its place in trees, with `[deleted]` for its author and its words.
 //!
 //! Every program has to say who it is. A token that begins with `narrow` lacks the scope `history`.
+//! Subreddits whose names begin with `private_`, `quarantined_` or `banned_` are what they are called.
 //!
 //! - `names.rs`: how things are called; `things.rs`: posts, comments, people, subreddits; `listings.rs`:
 //!   lists that go by `after`; `trees.rs`: conversations with stubs for what is left out
@@ -37,6 +38,7 @@ enum Route<'a> {
     Overview(&'a str),
     Cards,
     Subreddit(&'a str),
+    Moderators(&'a str),
     New(&'a str),
     NewComments(&'a str),
     Tree {
@@ -48,7 +50,7 @@ enum Route<'a> {
     Unknown,
 }
 
-const QUERIES: [&str; 13] = [
+const QUERIES: [&str; 14] = [
     "me",
     "about",
     "submitted",
@@ -56,6 +58,7 @@ const QUERIES: [&str; 13] = [
     "overview",
     "cards",
     "subreddit",
+    "moderators",
     "new",
     "new_comments",
     "tree",
@@ -73,6 +76,7 @@ fn route(heard: &Heard) -> Route<'_> {
         ["user", name] | ["user", name, "overview"] => Route::Overview(name),
         ["api", "user_data_by_account_ids"] => Route::Cards,
         ["r", name, "about"] => Route::Subreddit(name),
+        ["r", name, "about", "moderators"] => Route::Moderators(name),
         ["r", name, "new"] => Route::New(name),
         ["r", name, "comments"] => Route::NewComments(name),
         ["comments", post] | ["r", _, "comments", post] => Route::Tree {
@@ -101,12 +105,24 @@ impl<'a> Route<'a> {
             Self::Overview(name) => ("overview", name),
             Self::Cards => ("cards", parameter("ids")),
             Self::Subreddit(name) => ("subreddit", name),
+            Self::Moderators(name) => ("moderators", name),
             Self::New(name) => ("new", name),
             Self::NewComments(name) => ("new_comments", name),
             Self::Tree { post, comment } => ("tree", comment.unwrap_or(post)),
             Self::MoreChildren => ("more_children", parameter("children")),
             Self::Info => ("info", parameter("id")),
             Self::Unknown => ("unknown", ""),
+        }
+    }
+
+    /// In which subreddit it is.
+    const fn subreddit(self) -> Option<&'a str> {
+        match self {
+            Self::Subreddit(name)
+            | Self::Moderators(name)
+            | Self::New(name)
+            | Self::NewComments(name) => Some(name),
+            _ => None,
         }
     }
 
@@ -119,11 +135,24 @@ impl<'a> Route<'a> {
     }
 }
 
+const BANNED: &str = "banned";
+/// Why a subreddit is not shown; names of those begin with it.
+const CLOSED: [&str; 3] = ["private", "quarantined", BANNED];
+
+fn is_called(name: &str, reason: &str) -> bool {
+    let rest = name.strip_prefix(reason);
+    rest.is_some_and(|rest| rest.starts_with('_'))
+}
+
 /// Why there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Problem {
     Unauthorized,
     Forbidden,
+    /// The token has not been given the permission.
+    Scope,
+    /// A subreddit that is not shown, and why.
+    Closed(&'static str),
     NotFound,
     TooManyRequests,
 }
@@ -131,6 +160,23 @@ enum Problem {
 impl From<Problem> for Answer {
     fn from(problem: Problem) -> Self {
         let (status, words) = match problem {
+            Problem::Closed(reason) => {
+                let status = if reason == BANNED { 404 } else { 403 };
+                let words = if reason == BANNED {
+                    "Not Found"
+                } else {
+                    "Forbidden"
+                };
+                let body = json!({ "reason": reason, "message": words, "error": status });
+                return Self::json_with(status, &body);
+            }
+            Problem::Scope => {
+                let told = "Bearer realm=\"reddit\", error=\"insufficient_scope\"".to_owned();
+                return Self {
+                    headers: vec![("www-authenticate".into(), told)],
+                    ..Self::from(Problem::Forbidden)
+                };
+            }
             Problem::Unauthorized => (401, "Unauthorized"),
             Problem::Forbidden => (403, "Forbidden"),
             Problem::NotFound => (404, "Not Found"),
@@ -206,7 +252,14 @@ impl Teller<'_> {
         }
         let route = route(self.heard);
         if self.view.shown == Shown::Narrow && route.history_of().is_some() {
-            return Err(Problem::Forbidden);
+            return Err(Problem::Scope);
+        }
+        let closed = route.subreddit().and_then(|name| {
+            let mut reasons = CLOSED.into_iter();
+            reasons.find(|reason| is_called(name, reason))
+        });
+        if let Some(reason) = closed {
+            return Err(Problem::Closed(reason));
         }
         match route {
             Route::Me => Ok(Answer::json(&self.own_account())),
@@ -216,6 +269,7 @@ impl Teller<'_> {
             }
             Route::Cards => Ok(self.cards()),
             Route::Subreddit(name) => self.subreddit_about(name),
+            Route::Moderators(name) => self.moderators(name),
             Route::New(name) => Ok(self.listing(&self.new_posts(name)?)),
             Route::NewComments(name) => Ok(self.listing(&self.new_comments(name)?)),
             Route::Tree { post, comment } => self.tree(post, comment),

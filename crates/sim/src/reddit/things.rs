@@ -304,6 +304,30 @@ impl Teller<'_> {
     }
 }
 
+impl Teller<'_> {
+    /// Everybody looks after what is their own; nobody looks after the others.
+    pub(super) fn moderators(&self, name: &str) -> Result<Answer, Problem> {
+        let (world, now) = (self.view.world, self.view.now);
+        let subreddit = Subreddit::named(world, name, now.at_us).ok_or(Problem::NotFound)?;
+        let moderators = match subreddit {
+            Subreddit::Own(user) if world.is_active(user, now) => vec![json!({
+                "name": world.username(user, now.at_us),
+                "id": account_name(world.account_id(user)),
+                "rel_id": format!("rb_{}", base36(user)),
+                "date": (world.traits(user).created_day * DAY_S) as f64,
+                "mod_permissions": ["all"],
+                "author_flair_text": null,
+                "author_flair_css_class": null,
+            })],
+            Subreddit::Own(_) | Subreddit::Tag(_) => Vec::new(),
+        };
+        Ok(Answer {
+            items: Some(moderators.len() as u64),
+            ..Answer::json(&json!({ "kind": "UserList", "data": { "children": moderators } }))
+        })
+    }
+}
+
 pub(super) fn account_name(id: u64) -> String {
     format!("t2_{}", base36(id))
 }

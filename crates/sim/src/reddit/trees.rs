@@ -188,7 +188,8 @@ impl Teller<'_> {
         told
     }
 
-    /// What stubs stand for: up to a hundred comments and what stands below them, in one flat list.
+    /// What stubs stand for: up to a hundred comments and what stands below them, in one flat list
+    /// that has stubs of its own.
     pub(super) fn more_children(&self) -> Result<Answer, Problem> {
         let post = self.heard.params.get("link_id").unwrap_or_default();
         let post = self.known_post(post.strip_prefix("t3_").ok_or(Problem::NotFound)?)?;
@@ -199,20 +200,33 @@ impl Teller<'_> {
             .take(CHILDREN_MAX)
             .filter_map(number)
             .collect();
-        let mut things: Vec<Value> = Vec::new();
-        let mut open: Vec<Post> = conversation
+        let mut from: Vec<Post> = conversation
             .answers
             .values()
             .flatten()
             .filter(|answer| wanted.contains(&answer.id()))
             .copied()
             .collect();
-        let mut told = std::collections::BTreeSet::new();
-        while let Some(comment) = open.pop() {
-            if told.insert(comment.id()) {
-                open.extend(conversation.below(comment.id()));
-                things.push(self.thing(&comment));
-            }
+        // Where one stands below another, it comes with that.
+        let is_below = |answer: &Post| {
+            let mut above = self.view.world.above(answer).into_iter();
+            above.any(|above| wanted.contains(&above.id()))
+        };
+        from.retain(|answer| !is_below(answer));
+        let (_, depth_max) = self.bounds();
+        let tree = Tree {
+            conversation: &conversation,
+            chosen: conversation.chosen(&from, CHILDREN_MAX, depth_max),
+            depth_max,
+        };
+        let mut things: Vec<Value> = Vec::new();
+        for answer in &from {
+            let parent = self.view.world.above(answer).first().map(fullname);
+            let one = std::slice::from_ref(answer);
+            flatten(
+                self.branch(&tree, &parent.unwrap_or_default(), one, 0),
+                &mut things,
+            );
         }
         let items = things.len() as u64;
         let body = json!({ "json": { "errors": [], "data": { "things": things } } });
@@ -220,5 +234,20 @@ impl Teller<'_> {
             items: Some(items),
             ..Answer::json(&body)
         })
+    }
+}
+
+/// Things of a tree one after the other. The recursion ends with the depth of the tree.
+fn flatten(branch: Vec<Value>, things: &mut Vec<Value>) {
+    for mut thing in branch {
+        let below = thing.pointer_mut("/data/replies/data/children");
+        let below = below.map_or(Value::Null, Value::take);
+        if thing["kind"] == "t1" {
+            thing["data"]["replies"] = json!("");
+        }
+        things.push(thing);
+        if let Value::Array(below) = below {
+            flatten(below, things);
+        }
     }
 }

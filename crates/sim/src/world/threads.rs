@@ -86,14 +86,21 @@ impl World {
 
     /// The post that a thread began with, whether or not it is still there, or what lies between.
     pub(crate) fn beginning(&self, post: &Post) -> Post {
+        self.above(post).last().copied().unwrap_or(*post)
+    }
+
+    /// All that stands above a post, visible or not, its parent first.
+    pub(crate) fn above(&self, post: &Post) -> Vec<Post> {
+        let mut above = Vec::new();
         let mut current = *post;
         // Every parent is older than its reply, so this ends.
         while let Link::Reply(target) = current.link
             && let Some(parent) = self.post_with_id(target.id())
         {
+            above.push(parent);
             current = parent;
         }
-        current
+        above
     }
 
     /// All that is visible below a post, also below what is gone, oldest first.

@@ -42,7 +42,7 @@ async fn every_documented_page_and_table_is_there() {
             .collect()
     };
     let tables = first_cells(tables);
-    assert_eq!(tables.len(), 10);
+    assert_eq!(tables.len(), 9);
     for table in &tables {
         let reply = sim.get(&format!("/_sim/truth/{table}?limit=1")).await;
         assert_eq!((reply.status, reply.lines().len()), (200, 1), "{table}");

@@ -37,6 +37,12 @@ fn walk(value: &Value, found: &mut BTreeSet<String>, stubs: &mut Vec<Value>) {
     }
 }
 
+/// The ids that a stub names.
+fn children_of(stub: &Value) -> Vec<String> {
+    let children = stub["children"].as_array().unwrap();
+    children.iter().map(text).collect()
+}
+
 /// The post with the most comments, as letters and digits, and how many are told.
 async fn longest(sim: &Sim) -> (String, u64) {
     let mut below: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
@@ -120,12 +126,7 @@ async fn stubs_stand_for_what_a_tree_leaves_out() {
         .sum();
     assert_eq!(left as usize, all.len() - 2);
     for stub in stubs {
-        let children: Vec<String> = stub["children"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(text)
-            .collect();
+        let children = children_of(&stub);
         let target = format!(
             "/api/morechildren?api_type=json&link_id=t3_{post}&children={}",
             children.join(",")
@@ -136,6 +137,7 @@ async fn stubs_stand_for_what_a_tree_leaves_out() {
         }
     }
     assert_eq!(found, all);
+    stubs_of_flat_lists_lead_on(&sim, &post, &all).await;
     let names: Vec<String> = all.iter().take(100).cloned().collect();
     let info = ask(
         &sim,
@@ -144,6 +146,43 @@ async fn stubs_stand_for_what_a_tree_leaves_out() {
     .await;
     let info = info.json()["data"]["children"].as_array().unwrap().len();
     assert_eq!(info, names.len());
+}
+
+/// One level at a time, as a list that names comments and a stub that leads further down.
+async fn stubs_of_flat_lists_lead_on(sim: &Sim, post: &str, all: &BTreeSet<String>) {
+    let target = format!("/comments/{post}?limit=1&depth=1");
+    let tree = ask(sim, &target).await.json();
+    let (mut found, mut stubs) = (BTreeSet::new(), Vec::new());
+    walk(&tree[1], &mut found, &mut stubs);
+    for _ in 0..1_000 {
+        let Some(stub) = stubs.pop() else { break };
+        let children = children_of(&stub);
+        if stub["id"] == "_" {
+            assert!(children.is_empty());
+            let parent = text(&stub["parent_id"]);
+            let target = format!("/comments/{post}/_/{}?limit=2&depth=2", &parent[3..]);
+            let branch = ask(sim, &target).await.json();
+            let mut told = BTreeSet::new();
+            walk(&branch[1], &mut told, &mut stubs);
+            assert!(told.len() > 1 || !stubs.is_empty(), "{target}");
+            found.extend(told);
+            continue;
+        }
+        let target = format!(
+            "/api/morechildren?api_type=json&depth=1&link_id=t3_{post}&children={}",
+            children.join(",")
+        );
+        let more = ask(sim, &target).await.json();
+        for thing in more["json"]["data"]["things"].as_array().unwrap() {
+            if thing["kind"] == "more" {
+                stubs.push(thing["data"].clone());
+                continue;
+            }
+            assert_eq!(thing["data"]["replies"], "");
+            assert!(found.insert(text(&thing["data"]["name"])), "twice");
+        }
+    }
+    assert_eq!(&found, all);
 }
 
 #[tokio::test]
@@ -182,6 +221,11 @@ async fn callers_are_told_apart_and_programs_without_a_name_are_refused() {
         ask(&sim, &format!("/user/{banned}/submitted")).await.status,
         403
     );
+    for (name, status) in [("private", 403), ("quarantined", 403), ("banned", 404)] {
+        let reply = ask(&sim, &format!("/r/{name}_birds/new")).await;
+        assert_eq!(reply.status, status);
+        assert_eq!(reply.json()["reason"], name);
+    }
     for hostile in [
         "/comments/%00",
         "/comments/zzzzzzzzzzzzzz",

@@ -5,6 +5,7 @@
 
 mod bluesky;
 mod calls;
+mod reddit;
 mod scene;
 mod weibo;
 mod x;
@@ -50,9 +51,14 @@ impl Scene {
 
     /// A crawl into `t.db`; `words` are further arguments, separated by spaces.
     pub(crate) fn crawl(&self, token: &str, words: &str) -> Command {
+        self.crawl_with(self.speaks.network, token, words)
+    }
+
+    /// The same with another definition than the shipped one.
+    pub(crate) fn crawl_with(&self, definition: &str, token: &str, words: &str) -> Command {
         let mut command = self.folder.kittiwake();
         let host = format!("{}{}", self.sim.address, self.speaks.base);
-        command.args(["crawl", self.speaks.network, "--host", &host]);
+        command.args(["crawl", definition, "--host", &host]);
         command.args(["--clock-from", &self.sim.address, "--into", "t.db"]);
         command.args(["--quiet", "--json"]);
         command.args(words.split_whitespace());
@@ -104,4 +110,28 @@ impl Scene {
 
 pub(crate) fn told(output: &Output) -> String {
     format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+/// Words as people read them, without the marks of HTML.
+pub(crate) fn without_marks(html: &str) -> String {
+    let mut text = html.replace("<br />", "\n").replace("</p>", "\n");
+    while let Some(begin) = text.find('<') {
+        let length = text[begin..].find('>').expect("a mark ends");
+        text.replace_range(begin..=begin + length, "");
+    }
+    for (mark, letter) in [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+    ] {
+        text = text.replace(mark, letter);
+    }
+    text.replace("&amp;", "&").trim().to_owned()
+}
+
+/// A time of the truth, in whole seconds.
+pub(crate) fn seconds(row: &Value, name: &str) -> String {
+    let us = row[name].as_i64().map(|us| us / 1_000_000 * 1_000_000);
+    us.map_or_else(String::new, |us| us.to_string())
 }

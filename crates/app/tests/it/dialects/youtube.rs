@@ -1,8 +1,9 @@
 //! YouTube as the synthetic network speaks it, crawled with the shipped definition.
 
 use super::scene::Scene;
+use super::{seconds, without_marks};
 use crate::oracle::{Rows, field};
-use crate::strict::{Held, kill_and_resume};
+use crate::strict::{Held, held_between, kill_and_resume};
 use crate::support::{Folder, Sim, open, rows, text};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,29 +35,6 @@ fn number(row: &Value) -> u64 {
     field(row, "local_id").parse().expect("a number")
 }
 
-/// Time is told in seconds.
-fn seconds(row: &Value, name: &str) -> String {
-    let us = row[name].as_i64().map(|us| us / 1_000_000 * 1_000_000);
-    us.map_or_else(String::new, |us| us.to_string())
-}
-
-fn without_marks(html: &str) -> String {
-    let mut text = html.replace("<br />", "\n").replace("</p>", "\n");
-    while let Some(begin) = text.find('<') {
-        let length = text[begin..].find('>').expect("a mark ends");
-        text.replace_range(begin..=begin + length, "");
-    }
-    for (mark, letter) in [
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-        ("&quot;", "\""),
-        ("&#39;", "'"),
-    ] {
-        text = text.replace(mark, letter);
-    }
-    text.replace("&amp;", "&").trim().to_owned()
-}
-
 /// The truth, as YouTube shows it.
 struct Truth {
     users: BTreeMap<String, Value>,
@@ -74,7 +52,7 @@ impl Truth {
             rows.into_iter().map(entry).collect()
         };
         let relations = sim.truth("user_relations").into_iter();
-        let answers = sim.truth("answers").into_iter();
+        let answers = sim.truth("threads").into_iter();
         let mut truth = Self {
             users: by_id(sim.truth("users")),
             statuses: by_id(sim.truth("statuses")),
@@ -471,21 +449,17 @@ fn a_hostile_youtube_takes_only_what_its_log_says() {
         } else {
             1
         };
-        let cut = |rows: &Rows| -> Rows {
-            let cut = |row: &Vec<String>| row.iter().take(columns).cloned().collect();
-            rows.iter().map(cut).collect()
-        };
         let tables = open(&world.scene.folder.path("t.db"));
         let mut held = crate::truth::held_rows(&tables, &names, sql);
         if table == "user_relations" {
             let gone = sql.replace("user_relations", "invalid_relations");
             held.extend(crate::truth::held_rows(&tables, &names, &gone));
         }
-        let (held, least, most) = (cut(&held), cut(least.table(table)), cut(most.table(table)));
-        let lost: Vec<_> = least.difference(&held).take(3).collect();
-        assert!(lost.is_empty(), "{table} lost: {lost:?}");
-        let invented: Vec<_> = held.difference(&most).take(3).collect();
-        assert!(invented.is_empty(), "{table} invented: {invented:?}");
+        held_between(
+            (table, columns),
+            &held,
+            (least.table(table), most.table(table)),
+        );
     }
 }
 
