@@ -163,12 +163,16 @@ impl Graph<'_> {
         self.view.world.reposts(post, self.view.now).len()
     }
 
-    /// Pages that a text names.
+    /// Pages that a text names, as far as they are there.
     pub(super) fn tags(&self, post: &Post) -> Option<Value> {
         let content = self.view.world.content(post, self.view.now.at_us);
         let text = plain_text(&content.html);
         let mut tags = Vec::new();
-        for user in content.mentions {
+        let present = content
+            .mentions
+            .into_iter()
+            .filter(|&user| self.is_page(user));
+        for user in present {
             let name = self.view.world.username(user, self.view.now.at_us);
             let begin = text.find(&format!("@{name}")).unwrap_or(0);
             tags.push(json!({

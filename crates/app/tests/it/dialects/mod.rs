@@ -5,6 +5,7 @@
 
 mod bluesky;
 mod calls;
+mod facebook;
 mod scene;
 mod weibo;
 mod x;
@@ -50,9 +51,14 @@ impl Scene {
 
     /// A crawl into `t.db`; `words` are further arguments, separated by spaces.
     pub(crate) fn crawl(&self, token: &str, words: &str) -> Command {
+        self.crawl_with(self.speaks.network, token, words)
+    }
+
+    /// The same with another definition.
+    pub(crate) fn crawl_with(&self, definition: &str, token: &str, words: &str) -> Command {
         let mut command = self.folder.kittiwake();
         let host = format!("{}{}", self.sim.address, self.speaks.base);
-        command.args(["crawl", self.speaks.network, "--host", &host]);
+        command.args(["crawl", definition, "--host", &host]);
         command.args(["--clock-from", &self.sim.address, "--into", "t.db"]);
         command.args(["--quiet", "--json"]);
         command.args(words.split_whitespace());
