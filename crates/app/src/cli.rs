@@ -489,6 +489,7 @@ pub(crate) enum SimDialect {
     Weibo,
     Youtube,
     Reddit,
+    Facebook,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

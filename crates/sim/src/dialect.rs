@@ -19,6 +19,7 @@ use axum::response::Response;
 use crate::Limits;
 use crate::answer::Answer;
 use crate::bluesky::Bluesky;
+use crate::facebook::Facebook;
 use crate::faults::{Disturbance, Walk, Walked};
 use crate::http::{self, Sending, Shared};
 use crate::limits::{Allowance, Caller, DeclaredLimits, Refusal, StatusAnswer};
@@ -44,6 +45,7 @@ pub enum Dialect {
     Weibo,
     YouTube,
     Reddit,
+    Facebook,
 }
 
 impl Dialect {
@@ -56,6 +58,7 @@ impl Dialect {
             Self::Weibo => Some(&Weibo),
             Self::YouTube => Some(&YouTube),
             Self::Reddit => Some(&Reddit),
+            Self::Facebook => Some(&Facebook),
         }
     }
 
@@ -492,6 +495,7 @@ mod tests {
             Dialect::Weibo,
             Dialect::YouTube,
             Dialect::Reddit,
+            Dialect::Facebook,
         ] {
             let speech = dialect.speech().unwrap();
             DeclaredLimits::parse_for(speech.limits(), dialect).unwrap();

@@ -22,6 +22,7 @@ mod clock;
 mod config;
 mod dialect;
 mod error;
+mod facebook;
 mod faults;
 mod fediverse;
 mod http;

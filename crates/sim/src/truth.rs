@@ -278,6 +278,7 @@ impl Teller<'_> {
             "statuses": counts.statuses,
             "bot": traits.is_bot && !is_banned,
             "locked": traits.is_locked && !is_banned,
+            "avatar": traits.has_avatar && !is_banned,
             "note": note,
             "discoverable": if is_banned { Some(false) } else { traits.discoverable },
             "indexable": wishes.is_indexable && !is_banned,

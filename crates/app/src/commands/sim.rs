@@ -75,6 +75,7 @@ const fn dialect(named: SimDialect) -> Dialect {
         SimDialect::Weibo => Dialect::Weibo,
         SimDialect::Youtube => Dialect::YouTube,
         SimDialect::Reddit => Dialect::Reddit,
+        SimDialect::Facebook => Dialect::Facebook,
     }
 }
 

@@ -184,6 +184,7 @@ impl Purse {
         let limit = budget::after_reserve(rule.limit, self.reserve);
         let mut pocket = Pocket::new(id.clone(), rule, limit, self.transit_us);
         if let Some(limit) = self.learnt_limit(&id, rule).await? {
+            pocket.is_share_told = true;
             pocket.raise(limit);
         }
         self.pockets.insert(id, pocket);
@@ -318,6 +319,7 @@ impl Purse {
             if pocket.enter(moment.at) {
                 settlings.extend(pocket.settlings(moment, Occasion::Entering));
             }
+            pocket.make_room(&charge.cost, moment.at);
         }
         self.tell(settlings).await
     }
@@ -367,8 +369,14 @@ impl Purse {
                 self.let_go(charges).await?;
                 // Another process may have found out that there is more.
                 let learnt = self.learnt_limit(&budget, &rule).await?;
-                let pocket = self.pockets.get_mut(&budget);
-                if let (Some(limit), Some(pocket)) = (learnt, pocket)
+                if let (Some(_), Some(pocket)) = (learnt, self.pockets.get_mut(&budget)) {
+                    pocket.is_share_told = true;
+                }
+                let asked = charges.iter().find(|charge| charge.budget == budget);
+                let units = asked.map_or(1, |charge| charge.cost.most());
+                let unheard = self.room_unheard(&budget, units, now).await?;
+                if let (Some(limit), Some(pocket)) =
+                    (learnt.max(unheard), self.pockets.get_mut(&budget))
                     && limit > pocket.limit
                 {
                     pocket.raise(limit);

@@ -75,7 +75,17 @@ pub(super) struct Pocket {
     pub(super) calls: u64,
     pub(super) word: ServerWord,
     /// Answered calls of the last length, for comparison with the server's word.
-    recent: VecDeque<(LimitTime, u64)>,
+    recent: VecDeque<Recent>,
+    /// Of a limit that only the server knows: whether anybody was ever told how much of it is used.
+    pub(super) is_share_told: bool,
+}
+
+/// A call that was answered.
+#[derive(Debug, Clone, Copy)]
+struct Recent {
+    sent: LimitTime,
+    answered: LimitTime,
+    units: u64,
 }
 
 /// What the server said of the present window.
@@ -160,6 +170,7 @@ impl Pocket {
             calls: 0,
             word: ServerWord::default(),
             recent: VecDeque::new(),
+            is_share_told: false,
         }
     }
 
@@ -354,7 +365,14 @@ impl Pocket {
         let most = drawn.cost.most();
         let cost = drawn.cost.of(items).min(most);
         let mut to_return = most - cost;
-        self.remember(drawn.sent, cost, now);
+        // To learn from, only what is sure to have been counted.
+        let is_learnt = matches!(self.rule.kind, WindowKind::Percent { .. });
+        let known = if is_learnt && items == u64::MAX {
+            drawn.cost.of(0)
+        } else {
+            cost
+        };
+        self.remember(drawn.sent, known, now);
         self.spent = self.spent.saturating_sub(to_return);
         self.drawn = self.drawn.saturating_sub(to_return);
         let step_us = match self.rule.kind {
@@ -395,9 +413,13 @@ impl Pocket {
         else {
             return;
         };
-        self.recent.push_back((sent, units));
-        while let Some((sent, _)) = self.recent.front()
-            && (now.since_us(*sent) >= length_us || self.recent.len() > RECENT_MAX)
+        self.recent.push_back(Recent {
+            sent,
+            answered: now,
+            units,
+        });
+        while let Some(first) = self.recent.front()
+            && (now.since_us(first.sent) >= length_us || self.recent.len() > RECENT_MAX)
         {
             self.recent.pop_front();
         }
@@ -569,13 +591,31 @@ impl Pocket {
 
     /// Units of this process that were answered and surely still count with the server.
     pub(super) fn answered_since(&self, now: LimitTime) -> u64 {
+        let recent = self.still_counting(now);
+        recent.map(|recent| recent.units).sum()
+    }
+
+    fn still_counting(&self, now: LimitTime) -> impl Iterator<Item = &Recent> {
         let length_us = self.rule.kind.length_us().unwrap_or(0);
         let since = match self.opened_now() {
             Some(opened) => opened.earliest,
             None => now.plus_us(1 - length_us),
         };
-        let recent = self.recent.iter().filter(|(sent, _)| *sent >= since);
-        recent.map(|(_, units)| units).sum()
+        self.recent
+            .iter()
+            .filter(move |recent| recent.sent >= since)
+    }
+
+    /// Units that the server had surely counted when it answered the call that was settled last: what was
+    /// answered before that was sent, and the call itself. Whatever went beside it may have come later.
+    pub(super) fn counted_before(&self, drawn: &Drawn, now: LimitTime) -> u64 {
+        let beside = self.still_counting(now);
+        let beside = beside.filter(|recent| recent.answered > drawn.sent);
+        let beside: u64 = beside.map(|recent| recent.units).sum();
+        let own = self.recent.back().filter(|own| own.sent == drawn.sent);
+        let own = own.map_or(0, |own| own.units);
+        let counted = self.counted_since(now).saturating_sub(beside);
+        counted.saturating_add(own)
     }
 
     /// What is held does not suffice for a call, or cannot be used because of another budget: others
@@ -596,6 +636,20 @@ impl Pocket {
         if let WindowKind::Percent { .. } = self.rule.kind {
             let counted = self.counted_since(now);
             self.raise(self.limit.max(counted + counted / 10 + 1));
+            // A call that is dearer than that may be tried now that this one is answered.
+            self.dry_until = LimitTime(i64::MIN);
+        }
+    }
+
+    /// As long as nothing is told of a limit that only the server knows, a call can be tried whatever it
+    /// costs, provided that no other is under way: or one that costs more than a tenth of what was
+    /// answered would wait until all of that is over.
+    pub(super) fn make_room(&mut self, cost: &Cost, now: LimitTime) {
+        if let WindowKind::Percent { .. } = self.rule.kind
+            && !self.is_share_told
+            && self.flying() == 0
+        {
+            self.raise(self.counted_since(now) + cost.most());
         }
     }
 

@@ -114,7 +114,7 @@ impl Purse {
                 let word = (limit, remaining, report.is_named);
                 self.observe(&drawn.budget, word, report.reset, now).await
             }
-            Word::Percent(percent) => self.learn_limit(&drawn.budget, percent, now).await,
+            Word::Percent(percent) => self.learn_limit(drawn, percent, now).await,
         }
     }
 
@@ -180,24 +180,27 @@ impl Purse {
     /// what it is at least.
     async fn learn_limit(
         &mut self,
-        id: &BudgetId,
+        drawn: &Drawn,
         percent: u32,
         now: LimitTime,
     ) -> Result<(), EngineError> {
+        let id = &drawn.budget;
         let Some(pocket) = self.pockets.get_mut(id) else {
             return Ok(());
         };
-        let counted = pocket.counted_since(now);
-        let told = least_limit(counted, percent);
+        let is_news = !std::mem::replace(&mut pocket.is_share_told, true);
+        let told = least_limit(pocket.counted_before(drawn, now), percent);
         let limit = budget::after_reserve(told, self.reserve);
         if percent >= 100 {
-            pocket.hear_of_all_used(counted, now);
+            pocket.hear_of_all_used(pocket.counted_since(now), now);
+        }
+        let is_more = percent < 100 && limit > pocket.limit;
+        if !is_more && !is_news {
             return Ok(());
         }
-        if limit <= pocket.limit {
-            return Ok(());
+        if is_more {
+            pocket.raise(limit);
         }
-        pocket.raise(limit);
         let lesson = Lesson {
             topic: lesson_topic(id),
             number: i64::try_from(told).unwrap_or(i64::MAX),
@@ -207,6 +210,29 @@ impl Purse {
             Some(ledger) => Ok(ledger.learn(lesson).await?),
             None => Ok(()),
         }
+    }
+
+    /// Room for one more call of a limit that only the server knows and of which nobody was told anything: what
+    /// other runs have spent of it does not say that there is no more. None if there is no such room.
+    pub(super) async fn room_unheard(
+        &self,
+        id: &BudgetId,
+        units: u64,
+        now: LimitTime,
+    ) -> Result<Option<u64>, EngineError> {
+        let (Some(pocket), Some(ledger)) = (self.pockets.get(id), &self.ledger) else {
+            return Ok(None);
+        };
+        let is_unheard = matches!(pocket.rule.kind, WindowKind::Percent { .. })
+            && !pocket.is_share_told
+            && pocket.flying() == 0;
+        if !is_unheard {
+            return Ok(None);
+        }
+        let usage = ledger.usage(now).await?;
+        let used = usage.iter().find(|usage| usage.budget == *id);
+        let used = used.map_or(0, |usage| usage.used);
+        Ok(Some(used.saturating_add(units)).filter(|limit| *limit > pocket.limit))
     }
 
     /// Takes in what the server said of budgets when it was asked for that alone: none of their calls

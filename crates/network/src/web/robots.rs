@@ -239,7 +239,8 @@ fn encoded(path: &str) -> String {
         };
         place += 1;
         let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        let is_kept = !is_encoded && byte.is_ascii_graphic();
+        // A sign that encodes nothing is encoded itself: it would encode what decoding puts after it.
+        let is_kept = !is_encoded && byte.is_ascii_graphic() && byte != b'%';
         if is_plain || is_kept {
             out.push(char::from(byte));
         } else {
@@ -373,6 +374,15 @@ mod tests {
             let once = encoded(&path);
             prop_assert_eq!(encoded(&once), once);
         }
+    }
+
+    #[test]
+    fn a_sign_that_encodes_nothing_is_no_other_path() {
+        assert_eq!(encoded("/%2%35"), "/%2525");
+        assert_eq!(encoded("/100%"), encoded("/100%25"));
+        assert!(!allows("Disallow: /100%", "/100%25/x"));
+        assert!(!allows("Disallow: /100%25", "/100%"));
+        assert!(allows("Disallow: /%2%35", "/%25"));
     }
 
     #[test]

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::Header;
 use super::declared::CounterKey;
-use super::rule::{ResetForm, RetryAfter, Rule};
+use super::rule::{ResetForm, RetryAfter, Rule, UsageForm};
 use crate::world::time::{SECOND_US, iso_us};
 
 /// How a bucket stood when a call had been counted.
@@ -76,22 +77,45 @@ fn reset(form: ResetForm, reset_us: i64, now_us: i64) -> String {
     }
 }
 
-/// Whole percents, and nothing below one.
+/// Whole percents, and nothing below one. Of several buckets with one header the one speaks of which most is used.
 fn usage_headers(notes: &[Note]) -> impl Iterator<Item = Header> {
-    let mut percents: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut speakers: BTreeMap<&str, (u64, UsageForm, &Note)> = BTreeMap::new();
     for note in notes {
-        let Some(name) = &note.rule().usage_header else {
+        let Some(usage) = &note.rule().usage else {
             continue;
         };
-        let percent = u128::from(note.used) * 100 / u128::from(note.rule().limit);
-        let greatest = percents.entry(name).or_default();
-        *greatest = (*greatest).max(percent as u64);
+        let percent = (u128::from(note.used) * 100 / u128::from(note.rule().limit)) as u64;
+        let told = (percent, usage.form, note);
+        let speaker = speakers.entry(&usage.header).or_insert(told);
+        if percent > speaker.0 {
+            *speaker = told;
+        }
     }
-    percents.retain(|_, percent| *percent >= 1);
-    percents.into_iter().map(|(name, percent)| {
-        let value = format!("{{\"call_count\":{percent}}}");
-        (name.to_owned().into(), value)
+    speakers.retain(|_, (percent, ..)| *percent >= 1);
+    speakers.into_iter().map(|(name, (percent, form, note))| {
+        (
+            name.to_owned().into(),
+            usage(percent, form, note).to_string(),
+        )
     })
+}
+
+fn usage(percent: u64, form: UsageForm, note: &Note) -> Value {
+    let mut told = json!({ "call_count": percent });
+    if form == UsageForm::Calls {
+        return told;
+    }
+    // Here a call takes less of the time than of the calls that there are.
+    told["total_cputime"] = json!(percent / 2);
+    told["total_time"] = json!(percent * 3 / 4);
+    if form == UsageForm::App {
+        return told;
+    }
+    let until_us = note.refused_until_us.unwrap_or(note.now_us);
+    let minutes = seconds_up(until_us - note.now_us).max(0) + 59;
+    told["type"] = json!(note.rule().name);
+    told["estimated_time_to_regain_access"] = json!(minutes / 60);
+    json!({ "1": [told] })
 }
 
 fn retry_after(notes: &[Note]) -> Option<Header> {

@@ -8,7 +8,9 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use super::period::Period;
-use super::rule::{HeaderRule, Kind, RefusalRule, ResetForm, RetryAfter, Rule, Scope};
+use super::rule::{
+    HeaderRule, Kind, RefusalRule, ResetForm, RetryAfter, Rule, Scope, UsageForm, UsageRule,
+};
 use crate::world::time::SECOND_US;
 
 const BUCKETS_MAX: usize = 100;
@@ -54,6 +56,7 @@ struct BucketText {
     reset: Option<ResetText>,
     tells: Option<TellsText>,
     usage_header: Option<String>,
+    usage_form: Option<UsageText>,
     #[serde(default)]
     refusal: RefusalText,
 }
@@ -110,6 +113,14 @@ enum ResetText {
 enum TellsText {
     Limit,
     Used,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum UsageText {
+    Calls,
+    App,
+    Business,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -203,7 +214,7 @@ impl BucketText {
         Ok(Rule {
             kind: self.rule_kind()?,
             headers: self.header_rule()?,
-            usage_header: self.usage()?,
+            usage: self.usage()?,
             item_cost: self.item_cost.unwrap_or(0),
             is_each_query: self.each == Some(EachText::Query),
             is_paging_only: self.paging,
@@ -412,13 +423,26 @@ impl BucketText {
         }
     }
 
-    fn usage(&self) -> Result<Option<String>, String> {
+    fn usage(&self) -> Result<Option<UsageRule>, String> {
         if self.kind == KindText::Percent {
             let name = self.usage_header.as_deref().unwrap_or(USAGE_HEADER);
-            return header_name("usage_header", name).map(Some);
+            let form = match self.usage_form {
+                None | Some(UsageText::Calls) => UsageForm::Calls,
+                Some(UsageText::App) => UsageForm::App,
+                Some(UsageText::Business) => UsageForm::Business,
+            };
+            let header = header_name("usage_header", name)?;
+            return Ok(Some(UsageRule { header, form }));
         }
-        if self.usage_header.is_some() {
-            return Err("`usage_header` is for kind = \"percent\" only; leave it out".to_owned());
+        for (key, is_given) in [
+            ("usage_header", self.usage_header.is_some()),
+            ("usage_form", self.usage_form.is_some()),
+        ] {
+            if is_given {
+                return Err(format!(
+                    "`{key}` is for kind = \"percent\" only; leave it out"
+                ));
+            }
         }
         Ok(None)
     }
@@ -554,6 +578,7 @@ mod tests {
                 "write headers = \"x-rate-limit\" as well",
             ),
             ("usage_header = \"x\"", "is for kind = \"percent\" only"),
+            ("usage_form = \"app\"", "is for kind = \"percent\" only"),
             ("authenticated = false", "write scope = \"ip\""),
             (
                 "tokens = \"bot\"",
@@ -650,6 +675,8 @@ mod tests {
         assert!(bucket("concurrency", "window_seconds = 5").is_err());
         assert!(bucket("concurrency", "headers = \"x\\r\\ny\"").is_err());
         let percent = bucket("percent", "window_seconds = 9").unwrap();
-        assert_eq!(percent[0].usage_header.as_deref(), Some(USAGE_HEADER));
+        let usage = percent[0].usage.as_ref().unwrap();
+        assert_eq!(usage.header, USAGE_HEADER);
+        assert_eq!(usage.form, UsageForm::Calls);
     }
 }

@@ -61,7 +61,7 @@ pub(super) struct Rule {
     pub(super) cost: BTreeMap<&'static str, u64>,
     pub(super) item_cost: u64,
     pub(super) headers: Option<HeaderRule>,
-    pub(super) usage_header: Option<String>,
+    pub(super) usage: Option<UsageRule>,
     pub(super) refusal: RefusalRule,
 }
 
@@ -94,6 +94,23 @@ pub(super) struct HeaderRule {
     pub(super) tells_used: bool,
     /// None where no time can be named.
     pub(super) reset: Option<ResetForm>,
+}
+
+/// The header that tells what is used in percent, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct UsageRule {
+    pub(super) header: String,
+    pub(super) form: UsageForm,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UsageForm {
+    /// Calls alone.
+    Calls,
+    /// Calls, and the time that they took.
+    App,
+    /// The same of somebody, with the minutes until calls are let in again.
+    Business,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,6 +7,7 @@ mod client;
 mod declared;
 mod dialects;
 mod documentation;
+mod facebook;
 mod faults;
 mod fediverse;
 mod habits;

@@ -5,6 +5,7 @@
 
 mod bluesky;
 mod calls;
+mod facebook;
 mod reddit;
 mod scene;
 mod weibo;
