@@ -256,8 +256,10 @@ impl<'a> Graph<'a> {
             (Node::Page(user), "posts" | "feed") => self.posts(*user, edge, asked)?,
             (Node::Page(user), "albums") => self.albums(*user, asked)?,
             (Node::Page(user), "accounts") => self.accounts(*user, asked)?,
-            // Who is named in posts is told with the posts; nobody here has a company.
-            (Node::Page(_), "tagged" | "businesses") => self.nothing(&id, edge, asked)?,
+            // Who is named in posts is told with the posts; nobody here has a company or reacts to photos.
+            (Node::Page(_), "tagged" | "businesses") | (Node::Photo(_), "reactions" | "likes") => {
+                self.nothing(&id, edge, asked)?
+            }
             (Node::Page(_) | Node::Album(_), "photos") => self.photos(node, asked)?,
             (Node::Post(_) | Node::Comment(_) | Node::Album(_) | Node::Photo(_), "comments") => {
                 self.comments(node, edge, asked)?
@@ -268,7 +270,6 @@ impl<'a> Graph<'a> {
             (Node::Comment(comment), "reactions" | "likes") => {
                 self.reactions((&id, &comment.said), edge, asked)?
             }
-            (Node::Photo(_), "reactions" | "likes") => self.nothing(&id, edge, asked)?,
             _ => return Ok(None),
         };
         Ok(Some(listed))

@@ -66,7 +66,7 @@ impl Graph<'_> {
     }
 
     fn is_verified(&self, user: u64) -> bool {
-        self.view.world.account_id(user) % 10 == 0
+        self.view.world.account_id(user).is_multiple_of(10)
     }
 
     fn category(&self, user: u64) -> (&'static str, &'static str) {

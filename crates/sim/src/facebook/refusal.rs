@@ -28,139 +28,132 @@ pub(super) enum Refused {
     TooMuchData,
 }
 
-const OAUTH: &str = "OAuthException";
-const METHOD: &str = "GraphMethodException";
+/// An error as the network tells it: HTTP's number, the kind, the network's two numbers, and its words.
+struct Words {
+    status: u16,
+    kind: &'static str,
+    code: u32,
+    subcode: Option<u32>,
+    message: String,
+}
+
+fn oauth(status: u16, code: u32, message: impl Into<String>) -> Words {
+    Words {
+        status,
+        kind: "OAuthException",
+        code,
+        subcode: None,
+        message: message.into(),
+    }
+}
 
 impl Refused {
-    /// HTTP's number, the kind of error, the network's two numbers, and its words.
-    fn words(&self) -> (u16, &'static str, u32, Option<u32>, String) {
+    fn words(&self) -> Words {
         match self {
-            Self::NoToken => (
-                400,
-                OAUTH,
-                104,
-                None,
-                "An access token is required to request this resource.".to_owned(),
-            ),
-            Self::WrongToken => (
-                400,
-                OAUTH,
-                190,
-                None,
-                "Invalid OAuth access token - Cannot parse access token".to_owned(),
-            ),
-            Self::RevokedToken => (
-                400,
-                OAUTH,
-                190,
-                Some(460),
-                "Error validating access token: The session has been invalidated because the user changed their password or Facebook has changed the session for security reasons.".to_owned(),
-            ),
-            Self::NobodyAsks => (
-                400,
-                OAUTH,
-                2500,
-                None,
-                "An active access token must be used to query information about the current user."
-                    .to_owned(),
-            ),
-            Self::UserContent => (
+            Self::NoToken | Self::WrongToken | Self::RevokedToken | Self::NobodyAsks => {
+                self.words_of_tokens()
+            }
+            Self::UserContent => oauth(
                 403,
-                OAUTH,
                 10,
-                None,
-                "(#10) This endpoint requires the 'pages_read_user_content' permission or the 'Page Public Content Access' feature. Refer to https://developers.facebook.com/docs/apps/review/login-permissions#manage-pages for details.".to_owned(),
+                "(#10) This endpoint requires the 'pages_read_user_content' permission or the 'Page Public Content Access' feature. Refer to https://developers.facebook.com/docs/apps/review/login-permissions#manage-pages for details.",
             ),
-            Self::Permission(name) => (
+            Self::Permission(name) => oauth(
                 403,
-                OAUTH,
                 200,
-                None,
                 format!("(#200) Requires {name} permission to manage the object"),
             ),
-            Self::Syntax => (
+            Self::Syntax => oauth(
                 400,
-                OAUTH,
                 2500,
-                None,
-                "Syntax error \"Expected end of string instead of \"{\".\"".to_owned(),
+                "Syntax error \"Expected end of string instead of \"{\".\"",
             ),
-            Self::NoSuchField(name, kind) => (
+            Self::NoSuchField(name, kind) => oauth(
                 400,
-                OAUTH,
                 100,
-                None,
                 format!(
                     "(#100) Tried accessing nonexisting field ({name}) on node type ({})",
                     kind.name()
                 ),
             ),
-            Self::NoSuchEdge(path) => (
-                400,
-                OAUTH,
-                2500,
-                None,
-                format!("Unknown path components: /{path}"),
-            ),
-            Self::Missing(id) => (
-                400,
-                METHOD,
-                100,
-                Some(33),
-                format!(
-                    "Unsupported get request. Object with ID '{id}' does not exist, cannot be loaded due to missing permissions, or does not support this operation. Please read the Graph API documentation at https://developers.facebook.com/docs/graph-api"
-                ),
-            ),
-            Self::NoSuchAlias(name) => (
+            Self::NoSuchEdge(path) => oauth(400, 2500, format!("Unknown path components: /{path}")),
+            Self::Missing(id) => Words {
+                kind: "GraphMethodException",
+                subcode: Some(33),
+                ..oauth(
+                    400,
+                    100,
+                    format!(
+                        "Unsupported get request. Object with ID '{id}' does not exist, cannot be loaded due to missing permissions, or does not support this operation. Please read the Graph API documentation at https://developers.facebook.com/docs/graph-api"
+                    ),
+                )
+            },
+            Self::NoSuchAlias(name) => oauth(
                 404,
-                OAUTH,
                 803,
-                None,
                 format!("(#803) Some of the aliases you requested do not exist: {name}"),
             ),
-            Self::TooManyIds(given) => (
-                400,
-                OAUTH,
-                100,
-                None,
-                format!("(#100) Too many IDs. Maximum: {}. Provided: {given}.", super::IDS_MAX),
-            ),
-            Self::MissingParameter(name) => (
-                400,
-                OAUTH,
-                100,
-                None,
-                format!("(#100) The parameter {name} is required"),
-            ),
-            Self::InvalidParameter(name) => (
-                400,
-                OAUTH,
-                100,
-                None,
-                format!("(#100) Invalid parameter: {name}"),
-            ),
-            Self::TooMuchData => (
+            Self::TooManyIds(given) => {
+                let most = super::IDS_MAX;
+                oauth(
+                    400,
+                    100,
+                    format!("(#100) Too many IDs. Maximum: {most}. Provided: {given}."),
+                )
+            }
+            Self::MissingParameter(name) => {
+                oauth(400, 100, format!("(#100) The parameter {name} is required"))
+            }
+            Self::InvalidParameter(name) => {
+                oauth(400, 100, format!("(#100) Invalid parameter: {name}"))
+            }
+            Self::TooMuchData => oauth(
                 500,
-                OAUTH,
                 1,
-                None,
-                "Please reduce the amount of data you're asking for, then retry your request"
-                    .to_owned(),
+                "Please reduce the amount of data you're asking for, then retry your request",
+            ),
+        }
+    }
+
+    fn words_of_tokens(&self) -> Words {
+        match self {
+            Self::NoToken => oauth(
+                400,
+                104,
+                "An access token is required to request this resource.",
+            ),
+            Self::RevokedToken => Words {
+                subcode: Some(460),
+                ..oauth(
+                    400,
+                    190,
+                    "Error validating access token: The session has been invalidated because the user changed their password or Facebook has changed the session for security reasons.",
+                )
+            },
+            Self::NobodyAsks => oauth(
+                400,
+                2500,
+                "An active access token must be used to query information about the current user.",
+            ),
+            _ => oauth(
+                400,
+                190,
+                "Invalid OAuth access token - Cannot parse access token",
             ),
         }
     }
 
     pub(super) fn answer(&self) -> Answer {
-        let (status, kind, code, subcode, message) = self.words();
+        let words = self.words();
         let mut error = json!({
-            "message": message,
-            "type": kind,
-            "code": code,
+            "message": words.message,
+            "type": words.kind,
+            "code": words.code,
             "fbtrace_id": "AbQ2lH7vN0dYp3c1Xr9sT4k",
         });
-        if let Some(subcode) = subcode {
+        if let Some(subcode) = words.subcode {
             error["error_subcode"] = json!(subcode);
         }
-        Answer::json_with(status, &json!({ "error": error }))
+        Answer::json_with(words.status, &json!({ "error": error }))
     }
 }
