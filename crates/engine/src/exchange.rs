@@ -5,6 +5,7 @@ use crate::crashpoint::CrashPoint;
 use crate::credential::{Held, Refusal, Standing, redact, redact_raw};
 use crate::manners::Minded;
 use crate::permits::{Answered, Charge, Permit, Taken};
+use crate::places::Places;
 use crate::population::Population;
 use crate::settings::{CrawlSettings, Parts};
 use crate::site::Sites;
@@ -94,6 +95,7 @@ pub(crate) struct Shop {
     pub wire: Wire,
     pub inquiries: Inquiries,
     pub smaller: SmallerPages,
+    pub places: Places,
     /// One for each credential.
     pub standings: Vec<Standing>,
 }
@@ -328,6 +330,7 @@ impl Shop {
             wire: Wire::default(),
             inquiries: Inquiries::default(),
             smaller: SmallerPages::default(),
+            places: Places::default(),
         }
     }
 

@@ -28,6 +28,7 @@ mod manners;
 mod open;
 mod parking;
 mod permits;
+mod places;
 mod plan;
 mod population;
 mod prepare;

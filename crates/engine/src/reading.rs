@@ -80,7 +80,8 @@ impl Reading {
         }
         let shop = Arc::clone(shop);
         self.under_way.spawn(async move {
-            let records = shop.store.tasks(wanted.keys()).await?;
+            let mut records = shop.store.tasks(wanted.keys()).await?;
+            shop.recall_places(&mut records);
             let told = shop.told_of(&wanted).await?;
             Ok(Found {
                 wanted,

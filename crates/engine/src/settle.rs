@@ -166,6 +166,7 @@ impl Shop {
             work.learn(&commit.objects);
             return Ok(Ending::Continue);
         }
+        self.forget_places(&work.tasks);
         if !work.missed.is_empty() {
             return Ok(Ending::GivenUp);
         }
@@ -334,8 +335,9 @@ impl Shop {
             }
             for cursor in moved {
                 task.cursors.retain(|known| known.query != cursor.query);
-                task.cursors.push(cursor.clone());
-                commit.cursors.push(cursor);
+                let moved_in = self.settings.network.query(&cursor.query);
+                commit.cursors.push(self.written_cursor(moved_in, &cursor));
+                task.cursors.push(cursor);
             }
         }
         Ok(())
@@ -423,6 +425,7 @@ impl Shop {
     pub(crate) fn log_row(&self, work: &Work, heard: &Heard) -> LogRow {
         let plan = &work.call.plan;
         let credential = self.credential_of(work);
+        let (target, cursor) = self.logged_place(work);
         LogRow {
             query: work.call.step.query.clone(),
             subjects: match work.call.purpose {
@@ -430,8 +433,8 @@ impl Shop {
                 Purpose::Probe => Vec::new(),
                 _ => work.keys().collect(),
             },
-            target: logged_target(work),
-            cursor: plan.cursor.clone(),
+            target: logged_target(work, target),
+            cursor,
             credential: credential
                 .map_or_else(|| "anonymous".to_owned(), |known| known.fingerprint.clone()),
             node: self.node.clone(),
@@ -461,10 +464,10 @@ fn is_told(commit: &Commit, subject: Key, id: &str) -> bool {
 }
 
 /// What was asked, as the log has it: with its host, where that is not the crawl's.
-fn logged_target(work: &Work) -> String {
-    let (site, target) = (&work.call.site, &work.call.plan.target);
+fn logged_target(work: &Work, target: &str) -> String {
+    let site = &work.call.site;
     if site.is_home {
-        return target.clone();
+        return target.to_owned();
     }
     format!("{}{target}", site.base.origin().ascii_serialization())
 }

@@ -154,7 +154,7 @@ fn step_of(query: &Query, cursors: &[Cursor], walk: u32, digest: &Name) -> Optio
     }
     match &cursor.state {
         CursorState::Next(token) => step(StepPage::Next(token.clone()), Some(cursor.clone())),
-        CursorState::Complete => match (&cursor.mark, query.incremental) {
+        CursorState::Complete | CursorState::NotKept => match (&cursor.mark, query.incremental) {
             (Some(mark), true) => step(StepPage::Since(mark.clone()), Some(cursor.clone())),
             _ => step(StepPage::First, None),
         },
@@ -295,7 +295,7 @@ pub(crate) fn advance(
     let checkpoint = match &state {
         CursorState::Next(token) if pages.is_power_of_two() => Some(token.clone()),
         CursorState::Next(_) => walked.checkpoint.map(str::to_owned),
-        CursorState::Complete => None,
+        CursorState::NotKept | CursorState::Complete => None,
     };
     let is_complete = state == CursorState::Complete;
     let mark = if is_complete && walked.has_reached(page, cap) {
@@ -561,6 +561,32 @@ mod tests {
         // A visit that finds nothing new keeps the mark.
         let (_, _, cursors) = walk(&network, "statuses", 2, cursors, |_| (None, None));
         assert_eq!(cursors[0].mark.as_deref(), Some("130"));
+    }
+
+    #[test]
+    fn a_walk_whose_place_is_not_kept_begins_where_it_began() {
+        let network = network();
+        let end = |_| (None, Some(130));
+        let lost = |mark: Option<&str>| {
+            let (_, _, mut cursors) = walk(&network, "statuses", 0, Vec::new(), |_| (None, None));
+            cursors[0].state = CursorState::NotKept;
+            cursors[0].mark = mark.map(Into::into);
+            cursors[0].mark_next = Some("110".into());
+            cursors[0].pages = 7;
+            cursors
+        };
+        let (asked, _, cursors) = walk(&network, "statuses", 0, lost(None), end);
+        assert_eq!(asked, [StepPage::First]);
+        assert_eq!(
+            (cursors[0].pages, cursors[0].mark.as_deref()),
+            (1, Some("130"))
+        );
+        let (asked, _, cursors) = walk(&network, "statuses", 0, lost(Some("99")), end);
+        assert_eq!(asked, [StepPage::Since("99".into())]);
+        assert_eq!(
+            (cursors[0].pages, cursors[0].mark.as_deref()),
+            (1, Some("130"))
+        );
     }
 
     #[test]

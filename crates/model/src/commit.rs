@@ -155,6 +155,9 @@ pub struct Cursor {
 pub enum CursorState {
     /// The next page to ask for, in the definition's own form.
     Next(String),
+    /// There is a next page, and the network wants its place not to be kept: the walk begins anew
+    /// unless whoever walks still knows it.
+    NotKept,
     Complete,
 }
 

@@ -592,7 +592,7 @@ mod tests {
             (table, digest(&serde_json::to_vec(&sorted).unwrap()))
         });
         let expected = [
-            (Table::Users, 4_665_888_645_736_474_361),
+            (Table::Users, 18_349_284_345_684_869_275),
             (Table::UserRelations, 237_785_635_538_486_792),
             (Table::Statuses, 3_767_250_053_604_983_909),
             (Table::Comments, 17_690_070_855_276_832_524),

@@ -135,7 +135,7 @@ async fn only_the_fields_are_sent_that_were_asked_for() {
 #[tokio::test]
 async fn pages_of_a_list_are_short_or_empty_in_the_middle_and_it_is_whole_all_the_same() {
     let sim = facebook(120, Limits::Off).await;
-    let answers = sim.truth("answers").await;
+    let answers = sim.truth("threads").await;
     let answers: BTreeSet<&str> = answers.iter().map(|row| text(row, "status")).collect();
     let mut has_been_empty = false;
     for user in pages(&sim).await.iter().take(20) {

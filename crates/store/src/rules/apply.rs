@@ -129,6 +129,7 @@ impl<'a> Work<'a> {
     fn write_cursor(&mut self, cursor: &Cursor) -> Result<(), StoreError> {
         let next = match &cursor.state {
             CursorState::Next(next) => Some(&**next),
+            CursorState::NotKept => Some(""),
             CursorState::Complete => None,
         };
         let subject = self.followed(cursor.subject);

@@ -426,7 +426,11 @@ fn cursors(database: &dyn Database, subject: Key) -> Result<Vec<Cursor>, StoreEr
             digest: name(row, 2)?,
             pages: row.get(3)?,
             items: row.get(9)?,
-            state: next.map_or(CursorState::Complete, CursorState::Next),
+            state: match next {
+                Some(next) if next.is_empty() => CursorState::NotKept,
+                Some(next) => CursorState::Next(next),
+                None => CursorState::Complete,
+            },
             checkpoint: row.get(5)?,
             mark_next: row.get(6)?,
             mark: row.get(7)?,

@@ -9,12 +9,15 @@ use crate::strict::Held;
 use crate::support::{Dice, Folder, Sim};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
 
 const FACEBOOK: Speaks = Speaks {
     network: "facebook",
     base: "/v26.0",
     token_variable: "FACEBOOK_ACCESS_TOKEN",
 };
+/// How places in lists begin.
+const CURSOR: &str = "QVFIU";
 /// That of a page, which is told who wrote and who reacted.
 const TOKEN: &str = "planted/page:secret-0123456789";
 /// The application's own.
@@ -77,7 +80,7 @@ impl Truth {
             let entry = |row: Value| (field(&row, "id"), row);
             rows.into_iter().map(entry).collect()
         };
-        let answers = sim.truth("answers").into_iter();
+        let answers = sim.truth("threads").into_iter();
         let mut truth = Self {
             users: by_id(sim.truth("users")),
             statuses: by_id(sim.truth("statuses")),
@@ -739,20 +742,49 @@ fn a_page_that_is_too_much_is_halved_and_the_list_is_whole() {
 }
 
 #[test]
-fn the_token_that_answers_repeat_is_not_kept() {
+fn neither_tokens_nor_places_in_lists_are_kept() {
     let scene = Scene::start(FACEBOOK, "--users 80 --limits off");
     let truth = Truth::read(&scene.sim);
     // Pages of ten, so that there are cursors, and an end on the way, so that some would be needed.
     let small = changed(&scene, &[("size = 100,", "size = 10,")]);
+    let words = format!("{} --limits off", words(&truth, ROBOTS));
+    let is_left_open = |calls: u64| {
+        let words = format!("{words} --calls {calls}");
+        let mut capped = scene.crawl_with(&small, TOKEN, &words);
+        let output = capped.output().expect("the binary runs");
+        assert_eq!(output.status.code(), Some(3), "{}", told(&output));
+        scene.count("SELECT count(*) FROM cursors WHERE next = ''") > 0
+    };
+    let mut ends = 11..=40;
+    assert!(ends.any(is_left_open), "no walk was left open");
+    let further = || scene.count("SELECT count(*) FROM query_log WHERE cursor = 'not kept'");
+    let before = further();
+    assert!(before > 0, "nothing was walked");
+    nothing_holds(&scene, &["secret-0123456789", CURSOR]);
+    // Walks that were left open begin anew, and miss nothing.
+    to_the_end(scene.crawl_with(&small, TOKEN, &words));
+    compare(&scene, &truth);
+    assert!(further() > before);
+    nothing_holds(&scene, &["secret-0123456789", CURSOR]);
+}
+
+#[test]
+fn what_answers_repeat_of_a_token_is_blotted_out_in_raw_answers() {
+    let scene = Scene::start(FACEBOOK, "--users 20 --limits off");
+    let truth = Truth::read(&scene.sim);
+    let small = changed(&scene, &[("size = 100,", "size = 10,")]);
     let words = format!("{} --limits off --raw", words(&truth, ROBOTS));
-    let mut capped = scene.crawl_with(&small, TOKEN, &format!("{words} --calls 150"));
-    let output = capped.output().expect("the binary runs");
-    assert_eq!(output.status.code(), Some(3), "{}", told(&output));
-    let cursors = scene.calls();
-    let cursors = cursors
-        .iter()
-        .filter(|call| !field(call, "cursor").is_empty());
-    assert!(cursors.count() > 5, "nothing was walked");
+    to_the_end(scene.crawl_with(&small, TOKEN, &words));
+    nothing_holds(&scene, &["secret-0123456789"]);
+}
+
+fn to_the_end(mut crawl: Command) {
+    let output = crawl.output().expect("the binary runs");
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+}
+
+/// No file of the crawl has any of these in it.
+fn nothing_holds(scene: &Scene, secrets: &[&str]) {
     let entries = std::fs::read_dir(scene.folder.path(".")).expect("a folder");
     let mut read = 0;
     for entry in entries {
@@ -761,9 +793,11 @@ fn the_token_that_answers_repeat_is_not_kept() {
             continue;
         };
         read += 1;
-        let secret = b"secret-0123456789";
-        let is_held = bytes.windows(secret.len()).any(|it| it == secret);
-        assert!(!is_held, "{} holds the token", path.display());
+        for secret in secrets {
+            let mut windows = bytes.windows(secret.len());
+            let is_held = windows.any(|it| it == secret.as_bytes());
+            assert!(!is_held, "{} holds {secret}", path.display());
+        }
     }
     assert!(read > 1, "no file was looked into");
 }
