@@ -759,7 +759,6 @@ fn neither_tokens_nor_places_in_lists_are_kept() {
     assert!(ends.any(is_left_open), "no walk was left open");
     let further = || scene.count("SELECT count(*) FROM query_log WHERE cursor = 'not kept'");
     let before = further();
-    assert!(before > 0, "nothing was walked");
     nothing_holds(&scene, &["secret-0123456789", CURSOR]);
     // Walks that were left open begin anew, and miss nothing.
     to_the_end(scene.crawl_with(&small, TOKEN, &words));
