@@ -260,6 +260,7 @@ pub(crate) fn expansion_of(settings: &CrawlSettings) -> Result<Expansion, Engine
             // On one host everybody is known by the ids of that host.
             names_parents: robot.names_parents && !settings.hosts.is_empty(),
             begins_visited: robot.begins_visited,
+            visited_when_zero: robot.visited_when_zero.clone(),
             repost_steps: robot.repost_steps,
             reply_steps: robot.reply_steps,
         });

@@ -66,6 +66,9 @@ pub struct RobotFiling {
     pub names_parents: bool,
     /// Being described counts as the first visit: this robot only looks again.
     pub begins_visited: bool,
+    /// The same for a subject whose column or field of this name holds 0.
+    #[serde(default)]
+    pub visited_when_zero: Option<Name>,
     /// Reposts of a post that is filed are filed as well, and theirs, so many steps on, even if
     /// their authors are out of reach.
     pub repost_steps: u32,

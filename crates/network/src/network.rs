@@ -324,6 +324,8 @@ pub struct Robot {
     pub names_parents: bool,
     /// Being described counts as the first visit.
     pub begins_visited: bool,
+    /// The same for a subject of which this count is 0.
+    pub visited_when_zero: Option<Name>,
     /// A subject that was visited is left alone for so long, unless a round is asked for.
     pub revisit_after_us: Option<i64>,
     /// Reposts of its subjects become its subjects too, so many steps on.

@@ -119,6 +119,7 @@ macro_rules! store_suite {
             a_post_with_nothing_to_ask_for_is_not_filed,
             a_post_that_answers_what_is_only_named_is_filed_to_name_it,
             users_are_left_out_when_there_is_nothing_to_ask_for,
+            who_was_told_of_whole_counts_as_visited,
             an_authors_posts_are_filed_in_bounded_steps,
             a_post_that_moves_among_its_authors_posts_is_not_passed_over,
             people_come_in_by_what_they_do_with_posts,

@@ -225,6 +225,7 @@ pub(super) const ROBOT: &[&str] = &[
     "unless_zero",
     "names_parents",
     "begins_visited",
+    "visited_when_zero",
     "revisit_after",
     "repost_steps",
     "reply_steps",

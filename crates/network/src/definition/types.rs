@@ -6,8 +6,9 @@ use crate::expression::Expression;
 use crate::network::{Query, Type};
 use crate::path::{Chain, Path, parse_chain, parse_path};
 use crate::shape::{
-    AliasReference, AliasRule, AliasScope, GroupRule, Items, Letters, LinkRule, LinkSource, Pick,
-    ReadDepth, ReferenceRule, Shape, ShapeId, StateRule, TreeBuilder,
+    AliasReference, AliasRule, AliasScope, FieldKind, FieldRule, FieldSource, GroupRule, Items,
+    Letters, LinkRule, LinkSource, Pick, ReadDepth, ReferenceRule, Shape, ShapeId, StateRule,
+    TreeBuilder,
 };
 use kittiwake_model::{LinkTable, Name, OutcomeCode, Table};
 use std::ops::Range;
@@ -79,6 +80,17 @@ impl Types {
         let first = || shapes().find_map(|shape| shape.groups.first());
         let group = own.or_else(first);
         group.map_or_else(|| "content".into(), |group| group.name.clone())
+    }
+
+    /// Fields of this type that are whole numbers, beside the columns of its table.
+    pub(super) fn own_numbers(&self, kind: &str) -> Vec<&str> {
+        let shapes = self.shapes.iter().filter(|shape| &*shape.kind == kind);
+        let fields = shapes.flat_map(|shape| shape.groups.iter().flat_map(|it| &it.fields));
+        let is_number = |field: &&FieldRule| match &field.source {
+            FieldSource::Value(ways) => ways.iter().all(|(_, kind)| matches!(kind, FieldKind::Int)),
+            FieldSource::Reference(_) => false,
+        };
+        fields.filter(is_number).map(|field| &*field.name).collect()
     }
 
     /// The type that a key names; reported when there is none.

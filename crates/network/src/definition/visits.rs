@@ -40,10 +40,14 @@ pub(super) fn read_robots(top: &Section<'_, '_>, types: &Types, queries: &[Query
         robots.push(Robot {
             title: text("title").unwrap_or_else(|| name.to_string()),
             description: text("description").unwrap_or_default(),
-            unless_zero: table.and_then(|table| read_unless_zero(&section, table)),
+            unless_zero: read_count(&section, "unless_zero", table, &[]),
             names_parents: section.boolean("names_parents").unwrap_or(false),
             is_optional: section.boolean("optional").unwrap_or(false),
             begins_visited: section.boolean("begins_visited").unwrap_or(false),
+            visited_when_zero: {
+                let own = types.own_numbers(&kind);
+                read_count(&section, "visited_when_zero", table, &own)
+            },
             revisit_after_us: section
                 .text("revisit_after")
                 .and_then(|text| read_span(&section, &text)),
@@ -152,14 +156,20 @@ fn read_steps_on(section: &Section<'_, '_>, (key, most): (&str, u32), table: Opt
     steps.unwrap_or(0)
 }
 
-/// A column of the subjects' table that counts what the robot would ask for.
-fn read_unless_zero(section: &Section<'_, '_>, table: Table) -> Option<Name> {
-    let text = section.text("unless_zero")?;
-    let counts = table.columns().iter();
-    let known: Vec<&str> = counts
-        .filter(|column| column.kind == ColumnKind::Integer)
-        .map(|column| column.name)
-        .collect();
+/// A column of the subjects' table, or a field of their own, that counts what the robot would ask for.
+fn read_count(
+    section: &Section<'_, '_>,
+    key: &str,
+    table: Option<Table>,
+    own: &[&str],
+) -> Option<Name> {
+    let text = section.text(key)?;
+    let columns = table.map_or(&[][..], Table::columns).iter();
+    let counts = columns.filter(|column| column.kind == ColumnKind::Integer);
+    let mut known: Vec<&str> = counts.map(|column| column.name).collect();
+    known.extend(own);
+    known.sort_unstable();
+    known.dedup();
     if !known.contains(&text.value.as_str()) {
         section.unknown_word(&text, "a count of the subject", &known);
         return None;

@@ -54,6 +54,9 @@ impl Work<'_> {
     fn file_for(&mut self, key: i64, filing: &RobotFiling) -> Result<(), StoreError> {
         let at_us = self.at_us();
         let mut visited_us = None;
+        if let Some(count) = &filing.visited_when_zero {
+            visited_us = self.is_zero(key, count)?.then_some(at_us);
+        }
         if filing.begins_visited {
             // What was only named has not been looked at even once.
             let table = self.table_of(key)?;
@@ -93,21 +96,29 @@ impl Work<'_> {
         let Some(column) = &filing.unless_zero else {
             return Ok(false);
         };
-        let table = self.table_of(key)?;
-        // A column that the table does not have tells nothing.
-        let Some(column) = table
-            .column(column)
-            .filter(|column| column.kind == ColumnKind::Integer)
-        else {
-            return Ok(false);
-        };
-        let sql = format!(
-            "SELECT 1 FROM {} WHERE key = ?1 AND {} = 0",
-            table.name(),
-            column.name
-        );
-        let is_zero = self.database.exists(&*sql, cells![key])?;
+        let is_zero = self.is_zero(key, column)?;
         Ok(is_zero && !(filing.names_parents && self.answers_what_is_only_named(key)?))
+    }
+
+    /// Whether a count of an object is known to be 0, be it a column of its table or a field of its own.
+    fn is_zero(&mut self, key: i64, count: &str) -> Result<bool, StoreError> {
+        let table = self.table_of(key)?;
+        let name = table.name();
+        if let Some(column) = table.column(count) {
+            // What is no number counts nothing.
+            if column.kind != ColumnKind::Integer {
+                return Ok(false);
+            }
+            let sql = format!(
+                "SELECT 1 FROM {name} WHERE key = ?1 AND {} = 0",
+                column.name
+            );
+            return self.database.exists(&*sql, cells![key]);
+        }
+        let sql = format!("SELECT extra FROM {name} WHERE key = ?1 AND extra IS NOT NULL");
+        let extra: Option<String> = self.database.first(&*sql, cells![key], |row| row.get(0))?;
+        let fields = extra.and_then(|extra| serde_json::from_str::<serde_json::Value>(&extra).ok());
+        Ok(fields.is_some_and(|fields| fields.get(count).is_some_and(|it| *it == 0)))
     }
 
     /// Whether a post answers one of which nothing is known but an id.

@@ -193,6 +193,7 @@ pub(super) fn robot(name: &str, kind: &str) -> RobotFiling {
         unless_zero: None,
         names_parents: false,
         begins_visited: false,
+        visited_when_zero: None,
         repost_steps: 0,
         reply_steps: 0,
     }

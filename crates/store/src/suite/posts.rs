@@ -256,6 +256,42 @@ pub async fn users_are_left_out_when_there_is_nothing_to_ask_for(make: Make<'_>)
     assert_eq!(filed(&*store, "odd").await, ["a", "b"]);
 }
 
+pub async fn who_was_told_of_whole_counts_as_visited(make: Make<'_>) {
+    let place = make();
+    let store = place.open().unwrap();
+    // One count is a column of users, the other a field of their own; nobody has the third.
+    let robots = ["statuses_count", "untold", "no such; column"].map(|count| RobotFiling {
+        visited_when_zero: Some(count.into()),
+        ..robot(count, "user")
+    });
+    let rules = post_rules(0, robots.to_vec());
+    let counts = |id: &str, number: i64| {
+        let both = [
+            ("statuses_count", Value::Int(number)),
+            ("untold", Value::Int(number)),
+        ];
+        object(Table::Users, user(id), vec![group("counts", &both)])
+    };
+    let found = Commit {
+        objects: vec![counts("whole", 0), counts("part", 2)],
+        discoveries: vec![
+            seed(&user("whole"), 0),
+            seed(&user("part"), 0),
+            seed(&user("named"), 0),
+        ],
+        expansion: Some(rules.clone()),
+        ..at(5)
+    };
+    commit(&*store, found).await;
+    let visited =
+        "SELECT robot || ' ' || ids.id FROM frontier JOIN ids ON ids.key = frontier.subject
+         WHERE visited_us = 5 ORDER BY 1";
+    let visited = select(&*store, visited).await;
+    let visited: Vec<String> = visited.into_iter().flatten().flatten().collect();
+    assert_eq!(visited, ["statuses_count whole", "untold whole"]);
+    assert_eq!(number(&*store, "SELECT count(*) FROM frontier").await, 9);
+}
+
 pub async fn an_authors_posts_are_filed_in_bounded_steps(make: Make<'_>) {
     let place = make();
     let store = place.open().unwrap();

@@ -21,6 +21,7 @@ fn robot(name: &str, kind: &str) -> RobotFiling {
         unless_zero: None,
         names_parents: false,
         begins_visited: false,
+        visited_when_zero: None,
         repost_steps: 0,
         reply_steps: 0,
     }
