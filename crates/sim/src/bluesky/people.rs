@@ -15,7 +15,10 @@ const ACTORS_MAX: usize = 25;
 impl AppView<'_> {
     /// An account that is there, by its name or its handle.
     pub(super) fn actor(&self, actor: &str) -> Result<u64, Refusal> {
-        let user = if actor.starts_with("did:") {
+        let user = if let Some(did) = actor.strip_prefix("did:") {
+            if !is_did(did) {
+                return Err(Refusal::InvalidActor);
+            }
             names::user_with_did(self.world, actor).ok_or(Refusal::ProfileNotFound)?
         } else if actor.contains('.') {
             self.user_with_handle(actor)
@@ -163,4 +166,17 @@ impl AppView<'_> {
 /// Handles are names of hosts and have no underscores.
 fn underscored(name: &str) -> String {
     name.replace('-', "_")
+}
+
+/// Whether what follows `did:` can be a method and a name, by the protocol's grammar.
+fn is_did(rest: &str) -> bool {
+    let Some((method, name)) = rest.split_once(':') else {
+        return false;
+    };
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._:%-".contains(&byte);
+    !method.is_empty()
+        && method.bytes().all(|byte| byte.is_ascii_lowercase())
+        && !name.is_empty()
+        && name.bytes().all(is_name)
+        && !name.ends_with([':', '%'])
 }

@@ -75,7 +75,14 @@ impl World {
         self.command_with("bluesky", words)
     }
 
+    /// Anonymously.
     fn command_with(&self, definition: &str, words: &str) -> Command {
+        let mut command = self.command_as(definition, words);
+        command.arg("--anonymous");
+        command
+    }
+
+    fn command_as(&self, definition: &str, words: &str) -> Command {
         let address = &self.sim.address;
         let seed = self.sim.first_handle().replace('_', "-");
         let mut command = self.folder.kittiwake();
@@ -88,7 +95,7 @@ impl World {
             "--clock-from",
             address,
         ]);
-        let fixed = "--hosts none --anonymous --into t.db --depth 20 --until-idle --quiet";
+        let fixed = "--hosts none --into t.db --depth 20 --until-idle --quiet";
         command.args(fixed.split(' '));
         command.args(["--at", &format!("directory={address}")]);
         command.args(["--robots", ROBOTS, "--include-opted-out", "a test"]);
@@ -298,6 +305,74 @@ fn a_crawl_holds_everything_that_is_shown() {
         asked * 100 >= batches.len().saturating_sub(1) * 25 * 95,
         "{batches:?}"
     );
+}
+
+#[test]
+fn an_id_that_spoils_its_batch_costs_only_itself() {
+    let world = World::start("--limits off");
+    let truth = Truth::read(&world.sim);
+    world.crawl("--limits off did:plc:puffin! did:plc:nobody");
+    let tables = open(&world.folder.path("t.db"));
+    let refused = "SELECT id FROM query_log WHERE query = 'profiles' AND status = 400";
+    let refused = rows(&tables, refused).len();
+    println!("{refused} lookups were refused");
+    // Halves of 25 are five.
+    assert!((1..=6).contains(&refused), "{refused}");
+    let held = held_profiles(&world);
+    assert_eq!(held, truth.table("users").len().to_string());
+    let outcomes = "SELECT DISTINCT i.id, o.outcome FROM outcomes o JOIN ids i ON i.key = o.key
+                    WHERE o.query IN ('profiles', 'profile') AND o.outcome NOT IN ('ok', 'gone', 'suspended')";
+    let outcomes = rows(&tables, outcomes);
+    let expected = [
+        ["did:plc:nobody", "not found"],
+        ["did:plc:puffin!", "bad request"],
+    ];
+    assert_eq!(
+        outcomes,
+        expected.map(|row| row.map(str::to_owned).to_vec()).into()
+    );
+}
+
+fn held_profiles(world: &World) -> String {
+    let tables = open(&world.folder.path("t.db"));
+    let count = "SELECT count(*) FROM users WHERE created_us IS NOT NULL";
+    let count = rows(&tables, count).into_iter().next();
+    count.expect("a count").remove(0)
+}
+
+#[test]
+fn tokens_that_are_refused_end_the_crawl_and_narrow_ones_none_of_it() {
+    let world = World::start("--limits off");
+    let truth = Truth::read(&world.sim);
+    let crawl = |token: &str| {
+        let mut command = world.command_as("bluesky", "--limits off");
+        let output = command.env("KITTIWAKE_BLUESKY_TOKEN", token).output();
+        let output = output.expect("the binary runs");
+        let told = [text(&output.stdout), text(&output.stderr)].concat();
+        assert!(!told.contains(token), "{told}");
+        (output.status.code(), told)
+    };
+    for token in ["bad-planted-0123456789", "revoked-planted-0123456789"] {
+        let (code, told) = crawl(token);
+        assert_eq!(code, Some(4), "{told}");
+        assert!(told.contains("kittiwake login"), "{told}");
+    }
+    // Nothing here needs more than being somebody.
+    let (code, told) = crawl("narrow-planted-0123456789");
+    assert_eq!(code, Some(0), "{told}");
+    world.compare(&truth);
+}
+
+#[test]
+fn a_cap_ends_the_run_with_what_it_has_and_the_next_goes_on() {
+    let world = World::start("--limits off");
+    let truth = Truth::read(&world.sim);
+    let output = world.command("--limits off --calls 20").output();
+    let output = output.expect("the binary runs");
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert_eq!(world.sim.calls(), 20);
+    world.crawl("--limits off");
+    world.compare(&truth);
 }
 
 #[test]
