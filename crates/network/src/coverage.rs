@@ -141,7 +141,7 @@ impl Comparison<'_> {
         match value {
             Value::Object(entries) => {
                 if !cover.shapes.is_empty() {
-                    // Other selects may stand in what one has taken.
+                    // Other selects may stand in what one has taken, or look at parts of it.
                     let (own, others): (Vec<_>, Vec<_>) = entries
                         .clone()
                         .into_iter()
@@ -149,7 +149,12 @@ impl Comparison<'_> {
                     let own = Value::Object(own.into_iter().collect());
                     paths.extend(self.unread_by_all(&cover.shapes, &own, path));
                     for (key, inner) in others {
-                        self.compare(&cover.keys[&key], &inner, &below(path, &key), paths);
+                        let mut by_selects = BTreeSet::new();
+                        let place = below(path, &key);
+                        self.compare(&cover.keys[&key], &inner, &place, &mut by_selects);
+                        let alone = Value::Object([(key, inner)].into_iter().collect());
+                        let by_shapes = self.unread_by_all(&cover.shapes, &alone, path);
+                        paths.extend(unread_by_both(&by_selects, &by_shapes));
                     }
                     return;
                 }
@@ -188,6 +193,21 @@ impl Comparison<'_> {
             }
         }
     }
+}
+
+/// What is in both, or in one and within what is in the other: where all of a list is unread, its items are not told.
+fn unread_by_both(some: &BTreeSet<String>, others: &BTreeSet<String>) -> BTreeSet<String> {
+    let is_within = |path: &str, whole: &str| {
+        let rest = path.strip_prefix(whole);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', '{']))
+    };
+    let within = |path: &&String, set: &BTreeSet<String>| {
+        let mut wholes = set.iter();
+        wholes.any(|whole| is_within(path, whole))
+    };
+    let of_some = some.iter().filter(|path| within(path, others));
+    let of_others = others.iter().filter(|path| within(path, some));
+    of_some.chain(of_others).cloned().collect()
 }
 
 /// The path of a key below another path, as a definition writes it.

@@ -256,6 +256,47 @@ fn what_is_left_out_of_an_item_is_left_out_of_those_in_it() {
     assert_eq!(unread, [".thread.odd", ".thread.replies[].strange"]);
 }
 
+#[test]
+fn what_a_select_looks_at_and_what_its_type_reads_may_stand_in_one_place() {
+    let text = r#"format = 1
+name = "nests"
+verified_on = "2026-11-16"
+host = { kind = "fixed", address = "https://nests.example" }
+
+[types.user]
+table = "users"
+canonical = ".id"
+
+[types.post]
+table = "statuses"
+canonical = ".id"
+fields.content.text = ".seen.text"
+ignored = [{ path = ".seen.marks[].kind", reason = "what it is" }]
+
+[queries.liked]
+subject = "user"
+path = "/liked"
+
+[[queries.liked.selects]]
+at = ".liked[]"
+as = "post"
+link = { kind = "like", from = "subject", to = "item", at = ".seen.at" }
+"#;
+    let network = Network::parse("nests.toml", text).unwrap();
+    let query = network.query("liked").unwrap();
+    let answer = json!({ "liked": [{ "id": "1", "seen": {
+        "text": "x", "at": "2026-10-14T17:06:00Z", "odd": { "x": 1 }, "list": [1],
+        "marks": [{ "kind": "x", "strange": 1 }],
+    } }] });
+    let unread = network.unmapped_answer(query, &answer);
+    let expected = [
+        ".liked[].seen.list",
+        ".liked[].seen.marks[].strange",
+        ".liked[].seen.odd.x",
+    ];
+    assert_eq!(unread, expected);
+}
+
 proptest! {
     #[test]
     fn whatever_stands_around_an_object_is_survived(
