@@ -256,7 +256,9 @@ fn texts(body: &Json) -> Vec<(String, String)> {
     match body {
         Json::Object(entries) => {
             let id = entries.get("idstr").or_else(|| entries.get("id"));
-            let text = entries.get("text").and_then(Json::as_str);
+            // Of a long post the beginning stands in its place.
+            let note = entries.get("note_tweet").and_then(|note| note.get("text"));
+            let text = note.or_else(|| entries.get("text")).and_then(Json::as_str);
             let gone = entries.contains_key("deleted");
             if let (Some(id), Some(text), false) = (id, text, gone) {
                 let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
