@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Turns the recorded conversations of Mastodon.py's source distribution into JSON lines.
+"""Turns the recorded conversations of a source distribution into JSON lines.
 
     python3 scripts/recordings.py mastodon_py-2.3.3.tar.gz mastodon.jsonl
+    python3 scripts/recordings.py tweepy_4.12.1.orig.tar.gz x/tweepy.jsonl
 
-The distribution (PyPI, MIT licence) carries what real Mastodon servers answered to its tests, as
-YAML cassettes. Each request becomes one line:
+Those of Mastodon.py (PyPI, MIT licence) and of tweepy (Debian's source package, MIT licence) carry what real
+servers answered to their tests, as YAML cassettes. Each request becomes one line:
 
     {"cassette", "method", "url", "status", "headers": {lower-case name: first value}, "body": text}
 
 Bodies that are no text (pictures) are left out, since no definition reads them.
-`KITTIWAKE_RECORDINGS=FOLDER cargo test -p kittiwake-network` reads FOLDER/mastodon.jsonl.
+`KITTIWAKE_RECORDINGS=FOLDER cargo test -p kittiwake-network` reads FOLDER/mastodon.jsonl and FOLDER/x/*.jsonl.
 """
 
 import base64
@@ -75,9 +76,9 @@ def main():
     with tarfile.open(source) as archive, open(output, "w", encoding="utf-8") as out:
         for member in archive:
             parts = member.name.split("/")
-            if len(parts) != 4 or parts[1] != "tests" or not parts[2].startswith("cassettes"):
+            if len(parts) < 3 or not parts[-2].startswith("cassettes"):
                 continue
-            if not parts[3].endswith(".yaml"):
+            if not parts[-1].endswith(".yaml"):
                 continue
             content = archive.extractfile(member).read()
             try:
@@ -87,7 +88,7 @@ def main():
                 print(f"{member.name}: not read: {str(error).splitlines()[0]}", file=sys.stderr)
                 continue
             cassettes += 1
-            for line in lines("/".join(parts[2:]), recorded or {}):
+            for line in lines("/".join(parts[-2:]), recorded or {}):
                 json.dump(line, out, ensure_ascii=True)
                 out.write("\n")
                 conversations += 1

@@ -103,6 +103,8 @@ mod tests {
             "Sun, 06 Nov 1994 08:49:37 GMT",
             "Sunday, 06-Nov-94 08:49:37 GMT",
             "Sun Nov  6 08:49:37 1994",
+            // As X writes it.
+            "Sun, 06 Nov 1994 08:49:37 UTC",
             // A wrong weekday.
             "Mon, 06 Nov 1994 08:49:37 GMT",
         ] {

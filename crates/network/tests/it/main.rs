@@ -25,6 +25,7 @@ mod outlook;
 mod paging;
 mod problems;
 mod recorded;
+mod recorded_others;
 mod recordings;
 mod repository;
 mod samples;
