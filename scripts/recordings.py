@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Turns the recorded conversations of a source distribution into JSON lines.
+"""Turns recorded conversations of a source distribution into JSON lines.
 
     python3 scripts/recordings.py mastodon_py-2.3.3.tar.gz mastodon.jsonl
+    python3 scripts/recordings.py asyncpraw-8.0.3.tar.gz reddit.jsonl
     python3 scripts/recordings.py tweepy_4.12.1.orig.tar.gz x/tweepy.jsonl
 
-Those of Mastodon.py (PyPI, MIT licence) and of tweepy (Debian's source package, MIT licence) carry what real
-servers answered to their tests, as YAML cassettes. Each request becomes one line:
+Distributions of clients (PyPI: Mastodon.py, MIT licence; Async PRAW, BSD licence; Debian's sources of tweepy,
+MIT licence) carry what real servers answered to their tests, as cassettes in YAML or JSON. Each request becomes one line:
 
     {"cassette", "method", "url", "status", "headers": {lower-case name: first value}, "body": text}
 
 Bodies that are no text (pictures) are left out, since no definition reads them.
-`KITTIWAKE_RECORDINGS=FOLDER cargo test -p kittiwake-network` reads FOLDER/mastodon.jsonl and FOLDER/x/*.jsonl.
+`KITTIWAKE_RECORDINGS=FOLDER cargo test -p kittiwake-network` reads FOLDER/mastodon.jsonl,
+FOLDER/reddit.jsonl and FOLDER/x/*.jsonl.
 """
 
 import base64
@@ -47,6 +49,18 @@ def body_text(body, headers):
         return None
 
 
+def reader_of(path):
+    """What reads the cassette at this place of the archive, or None where there is none."""
+    parts = path.split("/")
+    if len(parts) < 3 or not parts[-2].startswith("cassettes"):
+        return None
+    if parts[-1].endswith(".yaml"):
+        return lambda content: yaml.load(content, Loader=LOADER)
+    if parts[-1].endswith(".json"):
+        return json.loads
+    return None
+
+
 def lines(cassette, recorded):
     for interaction in recorded.get("interactions") or []:
         request, response = interaction["request"], interaction["response"]
@@ -75,20 +89,18 @@ def main():
     cassettes, conversations, unread = 0, 0, 0
     with tarfile.open(source) as archive, open(output, "w", encoding="utf-8") as out:
         for member in archive:
-            parts = member.name.split("/")
-            if len(parts) < 3 or not parts[-2].startswith("cassettes"):
-                continue
-            if not parts[-1].endswith(".yaml"):
+            read = reader_of(member.name)
+            if read is None:
                 continue
             content = archive.extractfile(member).read()
             try:
-                recorded = yaml.load(content, Loader=LOADER)
-            except yaml.YAMLError as error:
+                recorded = read(content)
+            except (yaml.YAMLError, ValueError) as error:
                 unread += 1
                 print(f"{member.name}: not read: {str(error).splitlines()[0]}", file=sys.stderr)
                 continue
             cassettes += 1
-            for line in lines("/".join(parts[-2:]), recorded or {}):
+            for line in lines("/".join(member.name.split("/")[-2:]), recorded or {}):
                 json.dump(line, out, ensure_ascii=True)
                 out.write("\n")
                 conversations += 1

@@ -1,7 +1,7 @@
 //! Reddit's API for programs over the world.
 //!
-//! Written by hand from notes on the network's documentation and from memory; no answer of the real server
-//! was at hand, and the definition's paths were known. Originals are
+//! Written by hand from notes on the network's documentation and from memory; refusals were held against
+//! recorded answers of the real one, and the definition's paths were known. Originals are
 //! posts, what answers them are comments, and reposts, follows and featured tags are not shown: Reddit
 //! has none. A post is in the subreddit of its first tag, or in its author's own (`u_NAME`). What was
 //! deleted is in no list, but keeps its place in trees, with `[deleted]` for its author and its words.
@@ -267,7 +267,7 @@ impl Teller<'_> {
             Route::Submitted(_) | Route::Comments(_) | Route::Overview(_) => {
                 Ok(self.listing(&self.history()?))
             }
-            Route::Cards => Ok(self.cards()),
+            Route::Cards => self.cards(),
             Route::Subreddit(name) => self.subreddit_about(name),
             Route::Moderators(name) => self.moderators(name),
             Route::New(name) => Ok(self.listing(&self.new_posts(name)?)),

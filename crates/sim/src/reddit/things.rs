@@ -248,8 +248,8 @@ impl Teller<'_> {
         })
     }
 
-    /// Cards of accounts by their numbers; who is gone has none.
-    pub(super) fn cards(&self) -> Answer {
+    /// Cards of accounts by their numbers; who is gone has none, and where nobody has one nothing is found.
+    pub(super) fn cards(&self) -> Result<Answer, Problem> {
         let (world, now) = (self.view.world, self.view.now);
         let names = self.heard.params.get("ids").unwrap_or_default();
         let mut cards = Map::new();
@@ -271,11 +271,14 @@ impl Teller<'_> {
             });
             cards.insert(name.to_owned(), card);
         }
+        if cards.is_empty() {
+            return Err(Problem::NotFound);
+        }
         let items = cards.len() as u64;
-        Answer {
+        Ok(Answer {
             items: Some(items),
             ..Answer::json(&cards)
-        }
+        })
     }
 
     pub(super) fn subreddit_about(&self, name: &str) -> Result<Answer, Problem> {
