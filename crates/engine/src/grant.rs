@@ -102,7 +102,9 @@ impl Scheduler {
                 };
                 // What a cap does not allow is not asked for; whether it is reached is seen when
                 // what is under way is answered.
-                if !shop.set_aside(call) {
+                let smaller = shop.affordable(call);
+                let plan = smaller.as_ref().unwrap_or(&call.plan);
+                if !shop.set_aside(plan) {
                     let soon = now.1.plus_us(1);
                     self.lanes.wait(lane, soon, "a cap".into(), now.1);
                     return Ok(None);
@@ -110,7 +112,7 @@ impl Scheduler {
                 let asked = Instant::now();
                 let taken = purse.take(&charges).await?;
                 if let Taken::Wait { .. } = taken {
-                    shop.give_back(call);
+                    shop.give_back(plan);
                 }
                 asking += asked.elapsed();
                 match taken {
@@ -121,6 +123,9 @@ impl Scheduler {
                         };
                         if let Some(call) = other {
                             self.go_by(&mut work, call, now)?;
+                        }
+                        if let Some(plan) = smaller {
+                            work.call.plan = plan;
                         }
                         let ranking = started.elapsed().saturating_sub(asking);
                         work.rank_us += ranking.as_micros() as u32;

@@ -79,9 +79,11 @@ pub(super) const BUDGET: &[&str] = &[
     "authenticated",
     "any_parameter",
     "headers",
+    "prices",
+    "free_again",
     "source",
 ];
-pub(super) const COST: &[&str] = &["call", "item"];
+pub(super) const COST: &[&str] = &["call", "item", "beside"];
 pub(super) const POLITENESS: &[&str] = &["start", "most"];
 pub(super) const BLOCK: &[&str] = &["status", "text", "css", "redirect", "reason"];
 pub(super) const ROBOTS_TXT: &[&str] = &["obey", "again_after"];
@@ -210,6 +212,7 @@ pub(super) const SELECT: &[&str] = &[
     "is_subject",
     "fills",
     "link",
+    "price",
     "stubs",
 ];
 pub(super) const STUBS: &[&str] = &["ids", "query"];

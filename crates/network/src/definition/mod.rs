@@ -101,13 +101,16 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
     let seeds = visits::read_seeds(&top, &types);
     let errors = visits::read_errors(&top, &types, &queries, &budgets);
     check(&top, &types, &queries);
+    limits::check_prices(&top, &types, &queries, &budgets);
     let limit_status = limit_status::read_limit_status(&top, &budgets);
     let mut rules = Vec::with_capacity(budgets.len());
     let (mut conditions, mut budget_headers) = (Vec::new(), Vec::new());
+    let mut tariffs = Vec::new();
     for declared in budgets {
         rules.push(declared.rule);
         conditions.push(declared.condition);
         budget_headers.push(declared.headers);
+        tariffs.push(declared.tariff);
     }
     Some(Network {
         name,
@@ -141,6 +144,7 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
         budgets: rules,
         conditions,
         budget_headers,
+        tariffs,
         limit_headers: limits::read_headers(&top),
         politeness: limits::read_politeness(&top),
         blocks: limits::read_blocks(&top),
