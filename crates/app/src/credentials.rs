@@ -280,7 +280,7 @@ fn fixed(
         application: None,
         robots: Vec::new(),
         sending: method.map_or(Sending::Bearer, |method| method.sending.clone()),
-        origins: origins(&place.base, method),
+        origins: origins(place, method),
         keeper: Arc::new(FixedKeeper::new(
             bearer_secrets(token),
             machine::random_word,
@@ -313,9 +313,10 @@ fn parties(stored: &StoredCredential) -> (Option<String>, Option<String>) {
 }
 
 /// The origins that a credential of this method may be sent to.
-pub(crate) fn origins(base: &Url, method: Option<&LoginMethod>) -> Vec<Origin> {
+pub(crate) fn origins(place: &Place, method: Option<&LoginMethod>) -> Vec<Origin> {
     let others = method.into_iter().flat_map(|method| &method.hosts);
-    std::iter::once(base)
+    std::iter::once(&place.base)
+        .chain(&place.own_hosts)
         .chain(others)
         .map(Url::origin)
         .collect()
@@ -374,7 +375,7 @@ pub(crate) fn of_vault(
             stored.method
         ))
     })?;
-    let allowed = origins(&place.base, Some(method));
+    let allowed = origins(place, Some(method));
     // What the vault says it was issued for counts, not what a changed definition would like.
     let origins = allowed.into_iter().filter(|origin| {
         let text = origin.ascii_serialization();

@@ -40,6 +40,8 @@ pub struct Network {
     pub(crate) host: HostRule,
     /// Further hosts, by name.
     pub(crate) hosts: Vec<(Name, Url)>,
+    /// Those of the hosts that take the network's credential.
+    pub(crate) own_hosts: Vec<Name>,
     /// Hosts that a crawl asks besides, unless it is told otherwise.
     pub(crate) others: Vec<String>,
     pub(crate) probe: Option<Probe>,
@@ -553,6 +555,11 @@ impl Network {
     /// Further hosts, by name, with their addresses.
     pub fn named_hosts(&self) -> &[(Name, Url)] {
         &self.hosts
+    }
+
+    /// Whether a further host takes the network's credential.
+    pub fn takes_credential(&self, host: &str) -> bool {
+        self.own_hosts.iter().any(|name| **name == *host)
     }
 
     /// Hosts that a crawl asks besides its own, unless it is told otherwise, as patterns.

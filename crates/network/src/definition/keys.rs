@@ -27,7 +27,7 @@ pub(super) const TOP: &[&str] = &[
     "errors",
 ];
 pub(super) const HOST: &[&str] = &["kind", "address", "type", "others", "user_agent"];
-pub(super) const NAMED_HOST: &[&str] = &["address"];
+pub(super) const NAMED_HOST: &[&str] = &["address", "credential"];
 pub(super) const PROBE: &[&str] = &["queries", "again_after", "capabilities"];
 pub(super) const AUTH: &[&str] = &["methods", "pooling"];
 pub(super) const AUTH_METHOD: &[&str] = &[

@@ -76,6 +76,7 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
     let hosts::Declared {
         rule: host,
         named: hosts,
+        own: own_hosts,
         others,
         user_agent,
     } = hosts::read_hosts(&top);
@@ -132,6 +133,7 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
         text: text.to_owned(),
         host,
         hosts,
+        own_hosts,
         others,
         probe,
         user_agent,

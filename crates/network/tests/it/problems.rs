@@ -695,6 +695,24 @@ fn a_type_that_nothing_names_is_read_only_where_it_was_asked_for() {
 }
 
 #[test]
+fn only_hosts_of_a_network_with_one_address_share_its_credential() {
+    let own = |host: &str| {
+        let own = "[hosts.more]\naddress = \"https://more.example\"\ncredential = true\n";
+        let text = SOUND.replace("[budgets.all]", &format!("{own}\n[budgets.all]"));
+        let fixed = "host = { kind = \"fixed\", address = \"https://api.tiny.example\" }";
+        problems(&text.replace(fixed, host))
+    };
+    assert_eq!(
+        own("host = { kind = \"fixed\", address = \"https://api.tiny.example\" }"),
+        "none"
+    );
+    assert_eq!(
+        own("host = { kind = \"instance\" }"),
+        "tiny.toml:8:14: a credential is for the host that it was issued by, and here there are many; leave `credential` out: only a network with one address (`kind = \"fixed\"`) has hosts that share one"
+    );
+}
+
+#[test]
 fn prices_are_of_something_and_are_set_aside() {
     let priced = |prices: &str, costs: &str, select: &str| {
         let text = SOUND
