@@ -517,8 +517,8 @@ impl Purse {
             let Some(charge) = charges.find(|it| it.cost.budget == bill.budget) else {
                 continue;
             };
-            let charged = self.charged.entry(charge.budget.clone()).or_default();
-            let units = charged.charge(bill, earliest, latest);
+            let today = self.charged.entry(charge.budget.clone()).or_default();
+            let units = today.charge(bill, earliest, latest);
             paid.push(Paid {
                 budget: charge.budget.clone(),
                 name: bill.budget.clone(),

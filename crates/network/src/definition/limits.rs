@@ -33,6 +33,26 @@ pub(super) struct Declared {
     pub(super) tariff: Tariff,
 }
 
+/// The same for all budgets, each in a list of its own.
+#[derive(Default)]
+pub(super) struct Parts {
+    pub(super) rules: Vec<BudgetRule>,
+    pub(super) conditions: Vec<BudgetCondition>,
+    pub(super) headers: Vec<Option<LimitHeaders>>,
+    pub(super) tariffs: Vec<Tariff>,
+}
+
+pub(super) fn taken_apart(budgets: Vec<Declared>) -> Parts {
+    let mut parts = Parts::default();
+    for declared in budgets {
+        parts.rules.push(declared.rule);
+        parts.conditions.push(declared.condition);
+        parts.headers.push(declared.headers);
+        parts.tariffs.push(declared.tariff);
+    }
+    parts
+}
+
 pub(super) fn read_budgets(top: &Section<'_, '_>) -> Vec<Declared> {
     let sections = named_sections(top, "budgets");
     sections

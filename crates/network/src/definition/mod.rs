@@ -104,15 +104,7 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
     check(&top, &types, &queries);
     limits::check_prices(&top, &types, &queries, &budgets);
     let limit_status = limit_status::read_limit_status(&top, &budgets);
-    let mut rules = Vec::with_capacity(budgets.len());
-    let (mut conditions, mut budget_headers) = (Vec::new(), Vec::new());
-    let mut tariffs = Vec::new();
-    for declared in budgets {
-        rules.push(declared.rule);
-        conditions.push(declared.condition);
-        budget_headers.push(declared.headers);
-        tariffs.push(declared.tariff);
-    }
+    let parts = limits::taken_apart(budgets);
     Some(Network {
         name,
         title,
@@ -143,10 +135,10 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
         shapes: types.shapes,
         queries,
         robots,
-        budgets: rules,
-        conditions,
-        budget_headers,
-        tariffs,
+        budgets: parts.rules,
+        conditions: parts.conditions,
+        budget_headers: parts.headers,
+        tariffs: parts.tariffs,
         limit_headers: limits::read_headers(&top),
         politeness: limits::read_politeness(&top),
         blocks: limits::read_blocks(&top),

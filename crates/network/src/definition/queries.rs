@@ -487,7 +487,7 @@ fn read_selects(section: &Section<'_, '_>, types: &Types, subject: &str, decode:
             .and_then(|kind| read_fills(&select, types, kind, subject));
         let price = select.text("price").map(|price| price.value);
         let charges_relation = price.is_some() && link_section.is_some();
-        let price = price.or_else(|| kind.as_ref().map(|kind| kind.to_string()));
+        let price = price.or_else(|| kind.as_ref().map(ToString::to_string));
         let price: Name = price.unwrap_or_default().into();
         let (Some(path), Some(shape)) = (path, shape) else {
             continue;
