@@ -34,6 +34,7 @@ pub(super) const AUTH_METHOD: &[&str] = &[
     "kind",
     "description",
     "send",
+    "proof",
     "scopes",
     "variables",
     "hosts",
@@ -52,6 +53,7 @@ pub(super) const AUTH_METHOD: &[&str] = &[
     "form",
 ];
 pub(super) const AUTH_SEND: &[&str] = &["header", "query"];
+pub(super) const AUTH_PROOF: &[&str] = &["parameter", "variables"];
 pub(super) const AUTH_REGISTER: &[&str] = &["path", "parameters"];
 pub(super) const AUTH_ANSWER: &[&str] = &["access", "refresh", "account"];
 pub(super) const AUTH_FORM: &[&str] = &["page", "css", "identifier", "password", "cookies"];
@@ -252,6 +254,7 @@ pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
         ("auth", AUTH),
         ("auth.methods.NAME", AUTH_METHOD),
         ("auth.methods.NAME.send", AUTH_SEND),
+        ("auth.methods.NAME.proof", AUTH_PROOF),
         ("auth.methods.NAME.register", AUTH_REGISTER),
         ("auth.methods.NAME.answer", AUTH_ANSWER),
         ("auth.methods.NAME.form", AUTH_FORM),
