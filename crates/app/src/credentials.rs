@@ -247,7 +247,7 @@ fn of_environment(place: &Place) -> Result<Vec<Own>, Failure> {
     let mut own: Vec<Own> = Vec::new();
     // Whoever stands in both is named in the list.
     for NamedToken { account, token } in list.into_iter().chain(single) {
-        let credential = fixed(place, method, account.as_deref(), token);
+        let credential = fixed(place, method, account.as_deref(), token)?;
         let is_known = |(_, it): &Own| it.fingerprint == credential.fingerprint;
         if !own.iter().any(is_known) {
             own.push((account, credential));
@@ -259,7 +259,7 @@ fn of_environment(place: &Place) -> Result<Vec<Own>, Failure> {
     for method in &auth.methods {
         for name in &method.variables {
             if let Some(token) = environment::token_of(name)? {
-                return Ok(vec![(None, fixed(place, Some(method), None, token))]);
+                return Ok(vec![(None, fixed(place, Some(method), None, token)?)]);
             }
         }
     }
@@ -271,21 +271,32 @@ fn fixed(
     method: Option<&LoginMethod>,
     account: Option<&str>,
     token: String,
-) -> Credential {
+) -> Result<Credential, Failure> {
     let token = Secret::new(token);
-    Credential {
+    let mut secrets = bearer_secrets(token.clone());
+    if let Some(secret) = secret_for_proof(method)? {
+        secrets.insert(secret_names::CLIENT_SECRET.to_owned(), secret);
+    }
+    Ok(Credential {
         fingerprint: fingerprint(&token),
         account: account.map(mark_of_account),
         // Nothing tells for which application a token was made.
         application: None,
         robots: Vec::new(),
         sending: method.map_or(Sending::Bearer, |method| method.sending.clone()),
-        origins: origins(&place.base, method),
-        keeper: Arc::new(FixedKeeper::new(
-            bearer_secrets(token),
-            machine::random_word,
-        )),
+        origins: origins(place, method),
+        keeper: Arc::new(FixedKeeper::new(secrets, machine::random_word)),
+    })
+}
+
+/// The secret of the application that a token of the environment was made for, where a proof is made of it.
+fn secret_for_proof(method: Option<&LoginMethod>) -> Result<Option<Secret>, Failure> {
+    for name in method.into_iter().flat_map(|it| &it.proof_variables) {
+        if let Some(secret) = environment::token_of(name)? {
+            return Ok(Some(Secret::new(secret)));
+        }
     }
+    Ok(None)
 }
 
 /// An account as the ledger knows it: however it is spelled, and telling nothing of it.
@@ -313,9 +324,10 @@ fn parties(stored: &StoredCredential) -> (Option<String>, Option<String>) {
 }
 
 /// The origins that a credential of this method may be sent to.
-pub(crate) fn origins(base: &Url, method: Option<&LoginMethod>) -> Vec<Origin> {
+pub(crate) fn origins(place: &Place, method: Option<&LoginMethod>) -> Vec<Origin> {
     let others = method.into_iter().flat_map(|method| &method.hosts);
-    std::iter::once(base)
+    std::iter::once(&place.base)
+        .chain(&place.own_hosts)
         .chain(others)
         .map(Url::origin)
         .collect()
@@ -374,7 +386,7 @@ pub(crate) fn of_vault(
             stored.method
         ))
     })?;
-    let allowed = origins(&place.base, Some(method));
+    let allowed = origins(place, Some(method));
     // What the vault says it was issued for counts, not what a changed definition would like.
     let origins = allowed.into_iter().filter(|origin| {
         let text = origin.ascii_serialization();

@@ -5,6 +5,7 @@ use crate::settings::{self, Settings};
 use crate::{definitions, environment};
 use kittiwake_engine::{Limits, Pace};
 use kittiwake_fetch::is_loopback_host;
+use kittiwake_model::Name;
 use kittiwake_network::Network;
 use kittiwake_store::Location;
 use std::time::Duration;
@@ -19,6 +20,8 @@ pub(crate) struct Place {
     pub base: Url,
     pub host: String,
     pub loopback: bool,
+    /// Further hosts that take the same credential.
+    pub own_hosts: Vec<Url>,
 }
 
 impl Place {
@@ -73,12 +76,34 @@ impl Place {
             (None, None) => authority.to_owned(),
         };
         let loopback = is_loopback_host(&base);
-        Self {
+        let mut place = Self {
             network,
             base,
             host,
             loopback,
-        }
+            own_hosts: Vec::new(),
+        };
+        let named = place.network.named_hosts().to_vec();
+        place.own_hosts = place.own_hosts_at(&named);
+        place
+    }
+
+    /// The hosts that take the same credential, where they are asked. Whoever asks elsewhere than the definition
+    /// says has a credential for that place, and not for the network's further hosts, unless these are elsewhere, too.
+    pub(crate) fn own_hosts_at(&self, named: &[(Name, Url)]) -> Vec<Url> {
+        let network = &self.network;
+        let is_usual = network
+            .base("")
+            .is_ok_and(|base| base.origin() == self.base.origin());
+        let declared = |name: &Name| {
+            let mut hosts = network.named_hosts().iter();
+            hosts.find(|(known, _)| known == name).map(|(_, url)| url)
+        };
+        let own = named.iter().filter(|(name, url)| {
+            let is_moved = declared(name).is_some_and(|usual| usual != url);
+            network.takes_credential(name) && (is_usual || is_moved)
+        });
+        own.map(|(_, url)| url.clone()).collect()
     }
 
     /// How the limits of single calls are kept, outside a crawl.

@@ -4,10 +4,11 @@
 //! when it is answered. So a cap holds whatever is under way, and however answers come in.
 
 use crate::exchange::Shop;
+use crate::permits::Paid;
 use crate::settings::End;
 use crate::work::Call;
 use kittiwake_model::{Cost, MONEY_SCALE, Name, Unit};
-use kittiwake_network::Network;
+use kittiwake_network::{Network, RequestPlan};
 use std::fmt;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Instant;
@@ -117,7 +118,7 @@ impl Caps {
             return false;
         }
         if let Some((cap, spend)) = &mut self.spend
-            && !spend.reserve(paid(network, costs, &cap.currency, Cost::most))
+            && !spend.reserve(spent(network, costs, &cap.currency, Cost::most))
         {
             // The call is not made.
             if let Some(calls) = &mut self.calls {
@@ -128,17 +129,40 @@ impl Caps {
         true
     }
 
-    /// The call was answered with so many items, or nobody knows what became of it. What costs
-    /// nothing when it is read again is paid here all the same.
-    pub(crate) fn settle(&mut self, network: &Network, costs: &[Cost], items: Option<u64>) {
+    /// The call was answered with so many items, or nobody knows what became of it. `paid` says what it
+    /// has cost of budgets for which it matters what the items were.
+    pub(crate) fn settle(
+        &mut self,
+        network: &Network,
+        costs: &[Cost],
+        items: Option<u64>,
+        paid: &[Paid],
+    ) {
         if let Some(calls) = &mut self.calls {
             calls.settle(1, 1);
         }
         if let Some((cap, spend)) = &mut self.spend {
-            let most = paid(network, costs, &cap.currency, Cost::most);
-            let came = |items| paid(network, costs, &cap.currency, |cost| cost.of(items));
+            let most = spent(network, costs, &cap.currency, Cost::most);
+            let came = |items| {
+                spent(network, costs, &cap.currency, |cost| {
+                    let own = paid.iter().find(|it| it.name == cost.budget);
+                    own.map_or_else(|| cost.of(items).min(cost.most()), |own| own.units)
+                })
+            };
             spend.settle(most, items.map_or(most, came));
         }
+    }
+
+    /// What may be spent on one call, while nothing is under way that could make room.
+    fn room(&self) -> Option<(&Name, u64)> {
+        let (cap, spend) = self.spend.as_ref()?;
+        (spend.reserved == 0).then(|| (&cap.currency, spend.limit.saturating_sub(spend.spent)))
+    }
+
+    /// Whether a cap forbids a call for good, as it stands.
+    pub(crate) fn is_too_dear(&self, network: &Network, costs: &[Cost]) -> bool {
+        self.room()
+            .is_some_and(|(currency, room)| spent(network, costs, currency, Cost::most) > room)
     }
 
     /// The call was not made after all.
@@ -147,7 +171,7 @@ impl Caps {
             calls.settle(1, 0);
         }
         if let Some((cap, spend)) = &mut self.spend {
-            spend.settle(paid(network, costs, &cap.currency, Cost::most), 0);
+            spend.settle(spent(network, costs, &cap.currency, Cost::most), 0);
         }
     }
 
@@ -161,8 +185,8 @@ impl Caps {
     }
 }
 
-/// What is paid of costs in a currency.
-fn paid(network: &Network, costs: &[Cost], currency: &str, amount: impl Fn(&Cost) -> u64) -> u64 {
+/// What costs come to in a currency.
+fn spent(network: &Network, costs: &[Cost], currency: &str, amount: impl Fn(&Cost) -> u64) -> u64 {
     let is_paid = |cost: &&Cost| {
         let rule = network.budget(&cost.budget);
         matches!(rule.map(|rule| &rule.unit), Some(Unit::Money(unit)) if **unit == *currency)
@@ -173,20 +197,34 @@ fn paid(network: &Network, costs: &[Cost], currency: &str, amount: impl Fn(&Cost
 
 impl Shop {
     /// Sets aside for a call; `false` if a cap does not allow it.
-    pub(crate) fn set_aside(&self, call: &Call) -> bool {
+    pub(crate) fn set_aside(&self, plan: &RequestPlan) -> bool {
         let network = &self.settings.network;
-        self.caps()
-            .reserve(network, &call.plan.costs, Instant::now())
+        self.caps().reserve(network, &plan.costs, Instant::now())
     }
 
-    pub(crate) fn give_back(&self, call: &Call) {
-        self.caps()
-            .give_back(&self.settings.network, &call.plan.costs);
+    /// The plan of a smaller page, where a full one is dearer than all that may still be spent.
+    pub(crate) fn affordable(&self, call: &Call) -> Option<RequestPlan> {
+        let network = &self.settings.network;
+        let caps = self.caps();
+        if !caps.is_too_dear(network, &call.plan.costs) {
+            return None;
+        }
+        let query = network.query(&call.step.query)?;
+        let mut plan = call.plan.clone();
+        while caps.is_too_dear(network, &plan.costs) {
+            let size = query.smaller_page(&plan.url)?;
+            query.shrink(&mut plan, size);
+        }
+        Some(plan)
     }
 
-    pub(crate) fn settle_caps(&self, call: &Call, items: Option<u64>) {
+    pub(crate) fn give_back(&self, plan: &RequestPlan) {
+        self.caps().give_back(&self.settings.network, &plan.costs);
+    }
+
+    pub(crate) fn settle_caps(&self, call: &Call, items: Option<u64>, paid: &[Paid]) {
         self.caps()
-            .settle(&self.settings.network, &call.plan.costs, items);
+            .settle(&self.settings.network, &call.plan.costs, items, paid);
     }
 
     pub(crate) fn cap_reached(&self) -> Option<End> {
@@ -202,6 +240,7 @@ impl Shop {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kittiwake_model::BudgetId;
     use proptest::prelude::*;
 
     proptest! {
@@ -260,7 +299,7 @@ mod tests {
                     flying += 1;
                 }
                 for _ in 0..flying.min(*answers) {
-                    caps.settle(&network, &[], None);
+                    caps.settle(&network, &[], None, &[]);
                     flying -= 1;
                     made += 1;
                 }
@@ -316,6 +355,7 @@ mod tests {
             budget: "money".into(),
             call: 10_000,
             item: 5_000,
+            beside: 0,
             items_max,
         }
     }
@@ -333,13 +373,40 @@ mod tests {
         assert!(caps.reserve(&network, &page, now));
         assert!(!caps.reserve(&network, &page, now));
         assert_eq!(caps.reached(), None, "an answer may make room");
-        caps.settle(&network, &page, Some(2));
+        caps.settle(&network, &page, Some(2), &[]);
         // 0.02 were paid.
         assert!(caps.reserve(&network, &page, now));
-        caps.settle(&network, &page, None);
+        caps.settle(&network, &page, None, &[]);
         // 0.51 more, as nobody knows what came.
         assert!(!caps.reserve(&network, &page, now));
         assert_eq!(caps.reached(), Some(End::Spend("1USD".into())));
+    }
+
+    #[test]
+    fn what_was_charged_before_is_not_spent_again() {
+        let (network, now) = (network(), Instant::now());
+        let cap = SpendCap {
+            currency: "USD".into(),
+            units: 600_000,
+        };
+        let mut caps = Caps::new(None, Some(cap), None);
+        let page = [cost(100)];
+        for _ in 0..20 {
+            assert!(caps.reserve(&network, &page, now));
+            let paid = Paid {
+                budget: BudgetId("money".to_owned()),
+                name: "money".into(),
+                units: 0,
+            };
+            caps.settle(&network, &page, Some(100), &[paid]);
+        }
+        assert!(!caps.is_too_dear(&network, &page));
+        assert!(caps.is_too_dear(&network, &[cost(119)]));
+        assert!(caps.reserve(&network, &page, now));
+        assert!(
+            !caps.is_too_dear(&network, &[cost(119)]),
+            "an answer may make room"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::exchange::Shop;
 use crate::work::Work;
 use kittiwake_fetch::{Request, Response};
 use kittiwake_model::{Name, Secret};
-use kittiwake_network::auth::{COOKIE_PREFIX, Secrets, Sending, Stamp};
+use kittiwake_network::auth::{COOKIE_PREFIX, Secrets, Sending, Stamp, secret_names};
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
@@ -125,6 +125,19 @@ impl Credential {
         self.origins.contains(&url.origin())
     }
 
+    /// The same with what was made of it for the call: a server may repeat that, too.
+    fn with_proof(&self, held: Held) -> Held {
+        let Some(proof) = self.sending.proof(&held.secrets) else {
+            return held;
+        };
+        let mut secrets = Secrets::clone(&held.secrets);
+        secrets.insert(secret_names::PROOF.to_owned(), proof);
+        Held {
+            secrets: Arc::new(secrets),
+            ..held
+        }
+    }
+
     /// Adds it to a request, if the host may have it; `signed` is the address that a signature
     /// covers. Gives what was sent, or why it cannot be had.
     pub(crate) async fn attach(
@@ -151,7 +164,7 @@ impl Credential {
             .map_err(|missing| missing.to_string())?;
         request.secret_headers = attached.headers;
         request.secret_query = attached.query;
-        Ok(Some(held))
+        Ok(Some(self.with_proof(held)))
     }
 }
 

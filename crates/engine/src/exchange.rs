@@ -24,7 +24,7 @@ use kittiwake_model::{
     Commit, CommitReport, Expansion, Key, LimitTime, Name, OutcomeCode, RealTime, WorldTime,
 };
 use kittiwake_network::{
-    Address, Answer, Bearing, Capabilities, LimitReport, Query, Reading, Teller, Whom,
+    Address, Answer, Bearing, Bill, Capabilities, LimitReport, Query, Reading, Teller, Whom,
 };
 use kittiwake_store::Store;
 use std::collections::HashMap;
@@ -206,6 +206,7 @@ struct Told {
     /// None of a redirect, which is followed first.
     reading: Option<Reading>,
     items: Option<u64>,
+    bills: Vec<Bill>,
     reports: Vec<LimitReport>,
     date: Option<LimitTime>,
     bearing: Bearing,
@@ -220,6 +221,7 @@ impl Told {
         Self {
             reading: None,
             items,
+            bills: Vec::new(),
             reports: Vec::new(),
             date: None,
             bearing: Bearing::Unknown,
@@ -382,7 +384,7 @@ impl Shop {
                 hops: at.hops + 1,
                 led_astray: led_astray_by(hop.status.unwrap_or_default()),
             };
-            if !self.set_aside(&work.call) {
+            if !self.set_aside(&work.call.plan) {
                 return Ok(Hearing::NoPermit(self.clock.limit(), at));
             }
             let taken = {
@@ -392,7 +394,7 @@ impl Shop {
             match taken {
                 Taken::Permit(next) => permit = next,
                 Taken::Wait { until, .. } => {
-                    self.give_back(&work.call);
+                    self.give_back(&work.call.plan);
                     return Ok(Hearing::NoPermit(until, at));
                 }
             }
@@ -439,9 +441,17 @@ impl Shop {
         } else {
             (Vec::new(), None)
         };
+        // What is paid by the item is paid for what came. Of what was shown and cannot be read nobody knows.
+        let is_lost = |it: &Reading| {
+            it.outcome == OutcomeCode::Malformed && (200..=299).contains(&response.status)
+        };
+        let is_lost = reading.as_ref().is_some_and(is_lost);
+        let items = reading.as_ref().map_or(0, |it| u64::from(it.items));
+        let bills = reading.as_ref().filter(|_| !is_lost);
+        let bills = bills.map_or_else(Vec::new, |it| network.bills(&work.call.plan.costs, it));
         Ok(Told {
-            // What is paid by the item is paid for what came.
-            items: Some(reading.as_ref().map_or(0, |it| u64::from(it.items))),
+            items: (!is_lost).then_some(items),
+            bills,
             reading,
             reports,
             date,
@@ -473,13 +483,15 @@ impl Shop {
         let told = self.told(work, &at.url, &fetched, home)?;
         let said = Answered {
             items: told.items,
+            charges: &work.call.charges,
+            bills: &told.bills,
             reports: &told.reports,
             date: told.date,
             bearing: told.bearing,
         };
         let purse = &work.call.site.purse;
-        purse.lock().await.settle(permit, said).await?;
-        self.settle_caps(&work.call, told.items);
+        let paid = purse.lock().await.settle_paid(permit, said).await?;
+        self.settle_caps(&work.call, told.items, &paid);
         let heard = |reading, response: Option<&Response>| Heard {
             reading,
             asked_for: AskedFor::Work,

@@ -7,6 +7,7 @@ use crate::scheduler::{BATCH_PATIENCE, Scheduler};
 use crate::timetable::LaneId;
 use crate::work::{Call, Work};
 use kittiwake_model::{LimitTime, Name, RealTime};
+use kittiwake_network::RequestPlan;
 use kittiwake_store::TaskRecord;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -102,7 +103,9 @@ impl Scheduler {
                 };
                 // What a cap does not allow is not asked for; whether it is reached is seen when
                 // what is under way is answered.
-                if !shop.set_aside(call) {
+                let smaller = shop.affordable(call);
+                let plan = smaller.as_ref().unwrap_or(&call.plan);
+                if !shop.set_aside(plan) {
                     let soon = now.1.plus_us(1);
                     self.lanes.wait(lane, soon, "a cap".into(), now.1);
                     return Ok(None);
@@ -110,7 +113,7 @@ impl Scheduler {
                 let asked = Instant::now();
                 let taken = purse.take(&charges).await?;
                 if let Taken::Wait { .. } = taken {
-                    shop.give_back(call);
+                    shop.give_back(plan);
                 }
                 asking += asked.elapsed();
                 match taken {
@@ -119,9 +122,7 @@ impl Scheduler {
                         let Some(mut work) = self.lanes.take(lane, now.1) else {
                             continue;
                         };
-                        if let Some(call) = other {
-                            self.go_by(&mut work, call, now)?;
-                        }
+                        self.change_call(&mut work, (other, smaller), now)?;
                         let ranking = started.elapsed().saturating_sub(asking);
                         work.rank_us += ranking.as_micros() as u32;
                         return Ok(Some((work, permit)));
@@ -156,6 +157,22 @@ impl Scheduler {
         let step = &work.call.step;
         let call = self.shop.other_way(&work.robot, &work.tasks, step, &query);
         call.map(Some).ok_or(NotNow)
+    }
+
+    /// The work is done by another call, or for a smaller page, if so it was decided.
+    fn change_call(
+        &mut self,
+        work: &mut Work,
+        (other, smaller): (Option<Call>, Option<RequestPlan>),
+        now: (RealTime, LimitTime),
+    ) -> Result<(), EngineError> {
+        if let Some(call) = other {
+            self.go_by(work, call, now)?;
+        }
+        if let Some(plan) = smaller {
+            work.call.plan = plan;
+        }
+        Ok(())
     }
 
     /// Some of the work's subjects are asked for by another query, the rest goes back.

@@ -450,6 +450,7 @@ impl<'a> Inspector<'a> {
             } else {
                 Bearing::Well
             },
+            ..Answered::default()
         };
         self.purse.settle(permit, answered).await
     }

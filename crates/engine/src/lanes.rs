@@ -58,7 +58,11 @@ impl Kind {
     ) -> Self {
         let costs = costs.iter().map(|cost| Cost {
             // Where items cost nothing, it does not matter how many there may be.
-            items_max: if cost.item == 0 { 0 } else { cost.items_max },
+            items_max: if cost.item == 0 && cost.beside == 0 {
+                0
+            } else {
+                cost.items_max
+            },
             ..cost.clone()
         });
         Self {
@@ -470,6 +474,7 @@ mod tests {
             budget: budget.into(),
             call: 1,
             item: 0,
+            beside: 0,
             items_max: 0,
         };
         let budget = BudgetId(budget.to_owned());
@@ -729,6 +734,7 @@ mod tests {
             budget: "points".into(),
             call: 1,
             item,
+            beside: 0,
             items_max,
         };
         let kind = |costs: &[Cost]| Kind::new((&robot, &robot), (&robot, &site()), true, costs);

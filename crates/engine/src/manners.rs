@@ -250,12 +250,12 @@ impl Shop {
         };
         let said = Answered {
             items: Some(0),
-            reports: &[],
             date: response.and_then(date_of),
             bearing,
+            ..Answered::default()
         };
         site.purse.lock().await.settle(permit, said).await?;
-        self.settle_caps(&work.call, Some(0));
+        self.settle_caps(&work.call, Some(0), &[]);
         let asked_for = AskedFor::RobotsTxt(url.clone());
         let heard = move |reading: Reading, response: Option<&Response>| Heard {
             reading,
@@ -300,14 +300,14 @@ impl Shop {
 
     /// The right to one more call, or when there may be one.
     async fn another_permit(&self, work: &Work) -> Result<Result<Permit, LimitTime>, EngineError> {
-        if !self.set_aside(&work.call) {
+        if !self.set_aside(&work.call.plan) {
             return Ok(Err(self.clock.limit()));
         }
         let mut purse = work.call.site.purse.lock().await;
         match purse.take(&work.call.charges).await? {
             Taken::Permit(permit) => Ok(Ok(permit)),
             Taken::Wait { until, .. } => {
-                self.give_back(&work.call);
+                self.give_back(&work.call.plan);
                 Ok(Err(until))
             }
         }
@@ -316,11 +316,9 @@ impl Shop {
     async fn settle_unsent(&self, work: &Work, permit: Permit) -> Result<(), EngineError> {
         let nothing = Answered {
             items: Some(0),
-            reports: &[],
-            date: None,
-            bearing: Bearing::Unknown,
+            ..Answered::default()
         };
-        self.give_back(&work.call);
+        self.give_back(&work.call.plan);
         let purse = &work.call.site.purse;
         purse.lock().await.settle(permit, nothing).await
     }

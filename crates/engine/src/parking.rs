@@ -90,7 +90,7 @@ impl Parking {
 impl Scheduler {
     /// Visits that wait in a queue, ready to be sent; more are parked. Of many hosts each has few.
     pub(crate) fn ready_max(&self, site: &Site) -> usize {
-        if site.is_home {
+        if site.takes_credential {
             return self.enough().max(READY_MIN);
         }
         OTHERS_READY_MAX

@@ -47,8 +47,8 @@ impl Shop {
             host: &site.host,
             subjects,
             page: page.borrowed(),
-            // A credential is for the host that it was made for.
-            authenticated: site.is_home && self.serving(robot).next().is_some(),
+            // A credential is for the hosts that it was made for.
+            authenticated: site.takes_credential && self.serving(robot).next().is_some(),
         }
     }
 

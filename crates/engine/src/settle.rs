@@ -38,7 +38,7 @@ impl Shop {
             let ending = self.settle_probe(work, &mut heard.reading, &mut commit);
             return Ok((commit, ending));
         }
-        if heard.shut_out && !work.call.site.is_home {
+        if heard.shut_out && !work.call.site.takes_credential {
             return Ok((commit, Ending::Elsewhere));
         }
         if heard.shut_out {
@@ -52,7 +52,7 @@ impl Shop {
                 return Ok((commit, Ending::Wait(heard.wait_until.unwrap_or(untold))));
             }
             // What another host refuses does not end the crawl: others are asked in its place.
-            Consequence::Stop if !work.call.site.is_home => {
+            Consequence::Stop if !work.call.site.takes_credential => {
                 return Ok((commit, Ending::Closed));
             }
             // The outcome of the call is logged, the subject's is still to come.

@@ -51,6 +51,9 @@ pub(crate) struct Site {
     pub trust: HostTrust,
     /// Whether it is the one that the crawl was told to ask.
     pub is_home: bool,
+    /// Whether it is asked with the network's credential: the crawl's own, and those that the definition says
+    /// it of.
+    pub takes_credential: bool,
     /// What it can do, as far as it was asked.
     acquaintance: std::sync::Mutex<Acquaintance>,
     pub purse: Mutex<Purse>,
@@ -79,6 +82,7 @@ impl Site {
             base: Url::parse(&format!("http://{host}/")).expect("a host"),
             trust: HostTrust::Learnt,
             is_home: true,
+            takes_credential: true,
             acquaintance: std::sync::Mutex::new(Acquaintance::Silent),
             purse: Mutex::new(purse),
             health: std::sync::Mutex::default(),
@@ -174,7 +178,7 @@ impl Site {
     /// Whether it has as many calls to answer as it may have at once. One that fails has to show with
     /// one call that it does not.
     pub(crate) fn is_busy(&self, calls_max: usize) -> bool {
-        let calls_max = match (self.is_home, self.health().is_failing()) {
+        let calls_max = match (self.takes_credential, self.health().is_failing()) {
             (true, _) => calls_max,
             (false, true) => 1,
             (false, false) => calls_max.min(OTHERS_CALLS_MAX),
@@ -233,6 +237,7 @@ impl Means {
             base: address.base,
             trust,
             is_home: false,
+            takes_credential: false,
             acquaintance: std::sync::Mutex::new(acquaintance),
             purse: Mutex::new(purse),
             health: std::sync::Mutex::default(),
@@ -282,12 +287,13 @@ impl Sites {
         let home = address(&settings.host, &settings.base);
         let known = acquaintance(remembered.as_ref(), &settings.host);
         let mut home = means.site(home, HostTrust::Named, known);
-        home.is_home = true;
+        (home.is_home, home.takes_credential) = (true, true);
         let named = settings.named_hosts.iter().map(|(name, base)| {
             let host = host_of(base);
             // It is no server of the kind that is asked what it can do.
             let known = Acquaintance::Silent;
-            let site = means.site(address(&host, base), HostTrust::Named, known);
+            let mut site = means.site(address(&host, base), HostTrust::Named, known);
+            site.takes_credential = settings.network.takes_credential(name);
             (name.clone(), Arc::new(site))
         });
         Self {

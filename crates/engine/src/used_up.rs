@@ -145,6 +145,7 @@ mod tests {
                 budget: name.into(),
                 call: 1,
                 item: 0,
+                beside: 0,
                 items_max: 0,
             },
         };

@@ -101,6 +101,8 @@ pub struct Cost {
     pub call: u64,
     /// Units for each item of the answer.
     pub item: u64,
+    /// Units that may come on top of each item, for what stands beside it.
+    pub beside: u64,
     /// Items that an answer can have at most.
     pub items_max: u64,
 }
@@ -108,7 +110,9 @@ pub struct Cost {
 impl Cost {
     /// What is set aside before the call is sent.
     pub const fn most(&self) -> u64 {
-        self.of(self.items_max)
+        let each = self.item.saturating_add(self.beside);
+        self.call
+            .saturating_add(each.saturating_mul(self.items_max))
     }
 
     /// What an answer of so many items has cost.

@@ -21,9 +21,12 @@ pub use pooling::{Pooled, Pooling, PoolingError};
 pub use registration::Registration;
 pub use session::SessionFlow;
 
+use hmac::{Hmac, Mac};
 use kittiwake_model::{Name, Secret};
+use sha2::Sha256;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fmt::Write;
 use url::Url;
 
 /// Names of the secrets that a credential may consist of.
@@ -38,6 +41,8 @@ pub mod secret_names {
     pub const TOKEN_SECRET: &str = "token_secret";
     pub const IDENTIFIER: &str = "identifier";
     pub const PASSWORD: &str = "password";
+    /// What is made of other secrets for a single call, and never kept.
+    pub const PROOF: &str = "proof";
 }
 
 /// The secrets of one credential by their names.
@@ -60,12 +65,7 @@ impl Auth {
     /// The names of all query parameters that may hold a secret.
     pub fn secret_parameters(&self) -> Vec<String> {
         let sendings = self.methods.iter().map(|method| &method.sending);
-        sendings
-            .filter_map(|sending| match sending {
-                Sending::Query(parameter) => Some(parameter.clone()),
-                _ => None,
-            })
-            .collect()
+        sendings.flat_map(Sending::parameters).collect()
     }
 }
 
@@ -80,6 +80,8 @@ pub struct LoginMethod {
     pub scopes: Vec<String>,
     /// Environment variables that the network's own tools take a token from.
     pub variables: Vec<String>,
+    /// Those that hold the secret of an application, with which a proof is made.
+    pub proof_variables: Vec<String>,
     /// Further addresses that the credential may be sent to, beside the one that is asked.
     pub hosts: Vec<Url>,
     /// Where a person gets what has to be typed in.
@@ -187,6 +189,9 @@ pub enum Sending {
     Query(String),
     /// A signature.
     OAuth1,
+    /// The same, and a proof with it that whoever asks knows the application's secret, as a parameter of the
+    /// query: an HMAC-SHA256 of the token. Without the secret there is none.
+    Proved { token: Box<Self>, parameter: String },
 }
 
 /// A call that tells whose credential it is.
@@ -265,6 +270,11 @@ impl Sending {
                 let token = secret(secrets, secret_names::ACCESS_TOKEN)?;
                 attachment.query.push((name.clone(), token.clone()));
             }
+            Self::Proved { token, parameter } => {
+                attachment = token.attach(secrets, method, url, stamp)?;
+                let proof = self.proof(secrets).map(|proof| (parameter.clone(), proof));
+                attachment.query.extend(proof);
+            }
             Self::OAuth1 => {
                 let keys = OAuth1Keys::of(secrets)?;
                 let value = authorization(&keys, method, url, stamp);
@@ -272,6 +282,36 @@ impl Sending {
             }
         }
         Ok(attachment)
+    }
+
+    /// What proves that the application's secret is known, in hexadecimal digits.
+    pub fn proof(&self, secrets: &Secrets) -> Option<Secret> {
+        let Self::Proved { .. } = self else {
+            return None;
+        };
+        let key = secrets.get(secret_names::CLIENT_SECRET)?;
+        let token = secrets.get(secret_names::ACCESS_TOKEN)?;
+        let mut mac = Hmac::<Sha256>::new_from_slice(key.expose_secret().as_bytes()).ok()?;
+        mac.update(token.expose_secret().as_bytes());
+        let digest = mac.finalize().into_bytes();
+        let hex = digest.iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        Some(Secret::new(hex))
+    }
+
+    /// The parameters of the query that hold secrets.
+    fn parameters(&self) -> Vec<String> {
+        match self {
+            Self::Query(parameter) => vec![parameter.clone()],
+            Self::Proved { token, parameter } => {
+                let mut parameters = token.parameters();
+                parameters.push(parameter.clone());
+                parameters
+            }
+            Self::Bearer | Self::Header(_) | Self::OAuth1 => Vec::new(),
+        }
     }
 }
 
@@ -413,6 +453,42 @@ mod tests {
         }
         let missing = Sending::OAuth1.attach(&secrets, "GET", &url, &stamp);
         assert_eq!(missing.unwrap_err(), MissingSecret("consumer_key"));
+    }
+
+    #[test]
+    fn a_proof_is_made_of_token_and_secret_and_shows_neither() {
+        // The second test case of RFC 4231.
+        let mut secrets = Secrets::from([
+            ("client_secret".to_owned(), Secret::new("Jefe")),
+            (
+                "access_token".to_owned(),
+                Secret::new("what do ya want for nothing?"),
+            ),
+        ]);
+        let sending = Sending::Proved {
+            token: Box::new(Sending::Query("token".to_owned())),
+            parameter: "proof".to_owned(),
+        };
+        assert_eq!(sending.parameters(), ["token", "proof"]);
+        let url = Url::parse("https://a.example/").unwrap();
+        let stamp = Stamp {
+            unix_s: 0,
+            nonce: "n".to_owned(),
+        };
+        let sent = |secrets: &Secrets| {
+            let attached = sending.attach(secrets, "GET", &url, &stamp).unwrap();
+            assert!(!format!("{attached:?}").contains("5bdcc146"));
+            let query = attached.query.into_iter();
+            query
+                .map(|(name, value)| format!("{name}={}", value.expose_secret()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            sent(&secrets)[1],
+            "proof=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+        );
+        secrets.remove("client_secret");
+        assert_eq!(sent(&secrets), ["token=what do ya want for nothing?"]);
     }
 
     #[test]

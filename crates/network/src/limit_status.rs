@@ -62,6 +62,7 @@ impl Network {
             budget: self.budgets[place].name.clone(),
             call: 1,
             item: 0,
+            beside: 0,
             items_max: 0,
         };
         let is_charged = |place: &usize| {

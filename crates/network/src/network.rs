@@ -15,6 +15,7 @@ use crate::seed::SeedRule;
 use crate::select::Around;
 use crate::shape::{AliasReference, CANONICAL, Items, Node, ReadPath, Shape, ShapeId};
 use crate::stubs::Expand;
+use crate::tariff::Tariff;
 use crate::web::WebRule;
 use crate::web::dom::Css;
 use crate::web::robots::RobotsRule;
@@ -39,6 +40,8 @@ pub struct Network {
     pub(crate) host: HostRule,
     /// Further hosts, by name.
     pub(crate) hosts: Vec<(Name, Url)>,
+    /// Those of the hosts that take the network's credential.
+    pub(crate) own_hosts: Vec<Name>,
     /// Hosts that a crawl asks besides, unless it is told otherwise.
     pub(crate) others: Vec<String>,
     pub(crate) probe: Option<Probe>,
@@ -55,6 +58,8 @@ pub struct Network {
     pub(crate) conditions: Vec<BudgetCondition>,
     /// The headers that speak of one budget alone.
     pub(crate) budget_headers: Vec<Option<LimitHeaders>>,
+    /// What the things in an answer are charged to each budget.
+    pub(crate) tariffs: Vec<Tariff>,
     pub(crate) limit_headers: Option<LimitHeaders>,
     pub(crate) politeness: Option<Politeness>,
     pub(crate) blocks: Vec<BlockRule>,
@@ -247,6 +252,10 @@ pub(crate) struct Select {
     /// The field of every item that the subject is.
     pub(crate) fills: Option<Filled>,
     pub(crate) link: Option<SelectLink>,
+    /// By which price its items are charged: that of their type if nothing else is said.
+    pub(crate) price: Name,
+    /// Whether it is the relation to the subject that is charged for, and not who stands in it.
+    pub(crate) charges_relation: bool,
     /// What is looked at of an item before its object is read.
     pub(crate) around: Option<Around>,
 }
@@ -282,6 +291,8 @@ pub(crate) struct QueryCost {
     pub(crate) budget: usize,
     pub(crate) call: u64,
     pub(crate) item: u64,
+    /// What may come on top of each item, for what stands beside it.
+    pub(crate) beside: u64,
 }
 
 /// What an answer other than the expected one means.
@@ -546,6 +557,11 @@ impl Network {
         &self.hosts
     }
 
+    /// Whether a further host takes the network's credential.
+    pub fn takes_credential(&self, host: &str) -> bool {
+        self.own_hosts.iter().any(|name| **name == *host)
+    }
+
     /// Hosts that a crawl asks besides its own, unless it is told otherwise, as patterns.
     pub fn other_hosts(&self) -> &[String] {
         &self.others
@@ -580,6 +596,7 @@ impl Network {
                 budget: rule.name.clone(),
                 call: 1,
                 item: 0,
+                beside: 0,
                 items_max: 0,
             })
             .collect()

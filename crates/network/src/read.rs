@@ -10,6 +10,7 @@ use crate::page::{self, Page};
 use crate::relate;
 use crate::select::{NO_OBJECT, Taken, read_slices};
 use crate::shape::{Element, Items, Notation, Reader, Slots, fill};
+use crate::tariff::Thing;
 use crate::web::dom::Dom;
 use kittiwake_model::{Identity, Key, Link, Name, Object, OutcomeCode, WorldTime};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -62,6 +63,8 @@ pub struct Reading {
     pub stubs: Vec<(Name, String)>,
     /// Items of the list, or objects that were asked for.
     pub items: u32,
+    /// Those of the objects that somebody may charge for.
+    pub charged: Vec<Thing>,
     /// Items of the list that pages, whether or not they could be read.
     pub listed: u32,
     /// The token of the next page.
@@ -96,6 +99,7 @@ impl Reading {
             absent: Vec::new(),
             stubs: Vec::new(),
             items: 0,
+            charged: Vec::new(),
             listed: 0,
             next: None,
             newest: None,
@@ -183,6 +187,9 @@ impl Network {
             self.doubt(teller, &mut reading.objects);
         }
         relate::take_found(self, (answer, teller), &found, &mut reading);
+        if self.has_tariffs() {
+            reading.charged = charged(answer, &found);
+        }
         finish(answer, &text, &found, &mut reading);
         if answer.query.is_conditional {
             reading.newest = condition::mark_of(answer);
@@ -516,6 +523,24 @@ impl<'de> Visitor<'de> for List<'_, '_, 'de> {
     fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
         Ok(None)
     }
+}
+
+/// What stands where a query looks, as far as somebody may charge for it.
+fn charged(answer: &Answer<'_>, found: &[Found]) -> Vec<Thing> {
+    let each = found.iter().flat_map(|one| {
+        let select = &answer.query.selects[one.select];
+        let list = match answer.subjects {
+            [(subject, _)] if select.charges_relation => Some(*subject),
+            _ => None,
+        };
+        let objects = one.taken.objects.iter();
+        objects.map(move |object| Thing {
+            object: *object,
+            price: select.price.clone(),
+            list,
+        })
+    });
+    each.collect()
 }
 
 /// Counts, paging and the final outcome.

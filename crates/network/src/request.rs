@@ -197,6 +197,7 @@ impl Network {
             budget: self.budgets[cost.budget].name.clone(),
             call: cost.call,
             item: cost.item,
+            beside: cost.beside,
             items_max,
         };
         query.costs.iter().filter(applies).map(cost).collect()

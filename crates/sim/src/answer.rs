@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 
+use crate::bill::Thing;
 use crate::limits::Header;
 use crate::spoil::Spoil;
 
@@ -20,6 +21,8 @@ pub(crate) struct Answer {
     pub(crate) headers: Vec<Header>,
     /// How many things limits count that count things; what the body tells if nobody says.
     pub(crate) items: Option<u64>,
+    /// What it costs in money, where the network bills things.
+    pub(crate) billed: Vec<Thing>,
     /// How the page was spoilt.
     pub(crate) spoilt: Option<Spoil>,
 }
@@ -32,6 +35,7 @@ impl Answer {
             body,
             headers: Vec::new(),
             items: None,
+            billed: Vec::new(),
             spoilt: None,
         }
     }

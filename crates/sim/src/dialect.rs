@@ -344,6 +344,7 @@ pub(crate) async fn handle(
     let sending = Sending {
         verdict,
         entered,
+        payer: caller.payer().to_owned(),
         peer,
         stay,
     };

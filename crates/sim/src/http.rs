@@ -14,6 +14,7 @@ use axum::response::Response;
 
 use crate::Limits;
 use crate::answer::{Answer, JSON};
+use crate::bill::Bill;
 use crate::clock::Clock;
 use crate::dialect::{self, Speech};
 use crate::faults::{Disturbance, FaultLog, FaultState, Kind, Told, script};
@@ -59,6 +60,7 @@ pub(crate) struct Shared {
 pub(crate) struct Books {
     pub(crate) limiter: Limiter,
     pub(crate) ledger: Ledger,
+    pub(crate) bill: Bill,
     pub(crate) faults: FaultLog,
 }
 
@@ -67,6 +69,7 @@ impl Books {
         Self {
             limiter: Limiter::new(limits),
             ledger: Ledger::default(),
+            bill: Bill::default(),
             faults: FaultLog::default(),
         }
     }
@@ -162,6 +165,7 @@ async fn handle(shared: Arc<Shared>, peer: Peer, request: Parts) -> Response {
     let sending = Sending {
         verdict,
         entered,
+        payer: caller.payer().to_owned(),
         peer,
         stay,
     };
@@ -173,6 +177,8 @@ async fn handle(shared: Arc<Shared>, peer: Peer, request: Parts) -> Response {
 pub(crate) struct Sending {
     pub(crate) verdict: Verdict,
     pub(crate) entered: Entered,
+    /// Who is billed for it.
+    pub(crate) payer: String,
     pub(crate) peer: Peer,
     pub(crate) stay: Option<Stay>,
 }
@@ -219,6 +225,10 @@ pub(crate) fn finish(
     };
     let mut books = shared.books();
     books.ledger.answered(sending.entered, status, kind);
+    if answer.status == 200 {
+        let now = shared.clock.limit();
+        books.bill.enter(&sending.payer, &answer.billed, now);
+    }
     if let Some(happened) = happened {
         books.faults.enter(sending.entered.seq(), happened);
     }

@@ -17,6 +17,7 @@
 //! - `clock.rs`, `http.rs`, `question.rs`, `server.rs`: the edge, the only part with sockets and a clock
 
 mod answer;
+mod bill;
 mod bluesky;
 mod clock;
 mod config;

@@ -25,6 +25,7 @@ use axum::response::Response;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::bill::Bill;
 use crate::fediverse::Instance;
 use crate::http::{Shared, body_response};
 use crate::hub::{Hub, is_among};
@@ -47,6 +48,7 @@ struct LedgerAnswer<'a> {
     violations: &'a [Violation],
     windows: Vec<WindowRow<'a>>,
     windows_dropped: u64,
+    bill: &'a Bill,
     #[serde(skip_serializing_if = "Option::is_none")]
     calls: Option<Vec<EntryRow<'a>>>,
 }
@@ -166,6 +168,7 @@ fn ledger(shared: &Shared, with_calls: bool) -> Response {
         violations,
         windows,
         windows_dropped,
+        bill: &books.bill,
         calls: with_calls.then(|| books.ledger.entries().collect()),
     })
 }

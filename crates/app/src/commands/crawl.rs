@@ -121,6 +121,7 @@ pub(crate) async fn ready_at(
 ) -> Result<Ready, Failure> {
     let reach = Reach::find(&place.network, &arguments.hosts, &arguments.at)?;
     place.loopback &= reach.is_this_machine();
+    place.own_hosts = place.own_hosts_at(&reach.named);
     let user_agent = place.user_agent(contact)?;
     let fetcher = Fetcher::new(FetchConfig {
         user_agent,
@@ -340,6 +341,7 @@ fn settings(
         base,
         host,
         loopback,
+        ..
     } = place;
     let seeds = seeds(arguments, &network, &host)?;
     let loopback = loopback || reach.is_this_machine() && are_this_machine(&network, &seeds);

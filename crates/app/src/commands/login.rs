@@ -179,7 +179,7 @@ fn stored(login: &Login<'_>, name: Option<&str>, logged_in: &LoggedIn) -> Stored
         expires_us: issued
             .expires_in_s
             .map(|seconds| now_us.saturating_add(seconds.saturating_mul(1_000_000))),
-        origins: origins(credentials::origins(&place.base, Some(method))),
+        origins: origins(credentials::origins(place, Some(method))),
         issuers: origins(issuers.iter().map(url::Url::origin).collect()),
         added_us: now_us,
         renewed_us: None,

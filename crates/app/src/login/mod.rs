@@ -11,7 +11,7 @@ use crate::vault::{StoredApplication, Vault, kept};
 use crate::{console, environment};
 use kittiwake_fetch::{Fetcher, Secret};
 use kittiwake_network::auth::{
-    AuthCall, AuthError, Grant, Issued, LoginKind, LoginMethod, Registration, Secrets,
+    AuthCall, AuthError, Grant, Issued, LoginKind, LoginMethod, Registration, Secrets, Sending,
     TokenEndpoint, secret_names,
 };
 use std::future::Future;
@@ -42,6 +42,12 @@ pub(crate) trait Person: Sync {
 
     /// A secret, by its name.
     fn secret(&self, name: &str) -> Result<Secret, Failure>;
+
+    /// A secret that not everybody has: nothing where there is none.
+    fn optional_secret(&self, name: &str) -> Option<Secret> {
+        let given = self.secret(name).ok();
+        given.filter(|given| !given.expose_secret().trim().is_empty())
+    }
 
     /// What the person copied from the browser by hand, if they did before it came back by itself.
     fn copied(&self) -> Pin<Box<dyn Future<Output = Secret> + Send + '_>>;
@@ -82,6 +88,14 @@ impl Person for AtTerminal {
         } else {
             console::ask_secret(&prompt)
         }
+    }
+
+    fn optional_secret(&self, name: &str) -> Option<Secret> {
+        let words = name.replace('_', " ");
+        let prompt =
+            format!("{words} (if the application has one for a proof; else leave it empty): ");
+        let given = console::ask_secret(&prompt).ok();
+        given.filter(|given| !given.expose_secret().trim().is_empty())
     }
 
     fn copied(&self) -> Pin<Box<dyn Future<Output = Secret> + Send + '_>> {
@@ -148,6 +162,15 @@ impl Login<'_> {
         for name in names {
             let value = self.person.secret(name)?;
             secrets.insert((*name).to_owned(), checked(name, &value)?);
+        }
+        let is_proved = matches!(self.method.sending, Sending::Proved { .. });
+        let name = secret_names::CLIENT_SECRET;
+        if is_proved
+            && !secrets.contains_key(name)
+            && secrets.contains_key(secret_names::ACCESS_TOKEN)
+            && let Some(value) = self.person.optional_secret(name)
+        {
+            secrets.insert(name.to_owned(), checked(name, &value)?);
         }
         Ok(secrets)
     }

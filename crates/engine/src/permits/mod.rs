@@ -19,9 +19,9 @@ use crate::{Clock, EngineError};
 use host::{ClockKept, POLITENESS, Polite};
 use kittiwake_model::{BudgetId, BudgetRule, Cost, LimitTime, Name, Unit, Window, WindowKind};
 use kittiwake_network::budget;
-use kittiwake_network::{Bearing, LimitReport};
+use kittiwake_network::{Bearing, Bill, Charged, LimitReport};
 use kittiwake_store::ledger::{Acquired, Ledger, Settling, Want};
-use pocket::{Drawn, Moment, Occasion, Pocket};
+use pocket::{Came, Drawn, Moment, Occasion, Pocket};
 use serde::Serialize;
 use skew::Skew;
 use std::collections::BTreeMap;
@@ -63,6 +63,10 @@ pub(crate) enum Taken {
 pub(crate) struct Answered<'a> {
     /// Items in the answer; nothing is known of a call that failed.
     pub items: Option<u64>,
+    /// What the call was charged to.
+    pub charges: &'a [Charge],
+    /// What those of its budgets charge for it that look at what came.
+    pub bills: &'a [Bill],
     /// What the answer says of limits.
     pub reports: &'a [LimitReport],
     /// The second that the answer is dated with.
@@ -75,11 +79,21 @@ impl Default for Answered<'_> {
     fn default() -> Self {
         Self {
             items: None,
+            charges: &[],
+            bills: &[],
             reports: &[],
             date: None,
             bearing: Bearing::Unknown,
         }
     }
+}
+
+/// What a call has cost of a budget that looks at what came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Paid {
+    pub budget: BudgetId,
+    pub name: Name,
+    pub units: u64,
 }
 
 /// One budget's use in this run.
@@ -123,6 +137,8 @@ pub(crate) struct Purse {
     clock: Clock,
     holder: String,
     pockets: BTreeMap<BudgetId, Pocket>,
+    /// What was charged today, where that makes it free for the rest of the day.
+    charged: BTreeMap<BudgetId, Charged>,
     reserve: f64,
     guard_us: i64,
     transit_us: i64,
@@ -158,6 +174,7 @@ impl Purse {
             clock,
             holder,
             pockets: BTreeMap::new(),
+            charged: BTreeMap::new(),
             reserve,
             guard_us,
             transit_us: TRANSIT_US,
@@ -432,6 +449,15 @@ impl Purse {
         permit: Permit,
         answered: Answered<'_>,
     ) -> Result<(), EngineError> {
+        self.settle_paid(permit, answered).await.map(|_| ())
+    }
+
+    /// The same; what was paid is told, as far as what came decides it.
+    pub(crate) async fn settle_paid(
+        &mut self,
+        permit: Permit,
+        answered: Answered<'_>,
+    ) -> Result<Vec<Paid>, EngineError> {
         let ours = self.clock.limit();
         self.first = First::Answered;
         let written = answered
@@ -443,6 +469,7 @@ impl Purse {
             self.skew = Skew::unknown(self.guard_us);
         }
         self.bear(permit.sent, answered.bearing).await?;
+        let paid = self.reckon(permit.sent, ours, &answered);
         for drawn in &permit.drawn {
             let Some(pocket) = self.pockets.get_mut(&drawn.budget) else {
                 continue;
@@ -457,7 +484,12 @@ impl Purse {
                 _ => moment.latest,
             };
             // What failed may have cost all that it could.
-            pocket.settle(drawn, answered.items.unwrap_or(u64::MAX), counted);
+            let own = paid.iter().find(|it| it.budget == drawn.budget);
+            let came = Came {
+                items: answered.items.unwrap_or(u64::MAX),
+                units: own.map(|own| own.units),
+            };
+            pocket.settle(drawn, came, counted);
             let narrower = pocket.heard_in_opened(drawn, now);
             if let (Some((window, opened)), Some(ledger)) = (narrower, &self.ledger) {
                 let length_us = pocket.rule.kind.length_us().unwrap_or(0);
@@ -472,7 +504,28 @@ impl Purse {
         for drawn in &permit.drawn {
             self.hear(drawn, &reports, ours).await?;
         }
-        Ok(())
+        Ok(paid)
+    }
+
+    /// What a call has cost of the budgets that look at what came: no more than was set aside for it, whatever a
+    /// server sends.
+    fn reckon(&mut self, sent: LimitTime, ours: LimitTime, answered: &Answered<'_>) -> Vec<Paid> {
+        let (earliest, latest) = (self.skew.earliest(sent), self.skew.latest(ours));
+        let mut paid = Vec::with_capacity(answered.bills.len());
+        for bill in answered.bills {
+            let mut charges = answered.charges.iter();
+            let Some(charge) = charges.find(|it| it.cost.budget == bill.budget) else {
+                continue;
+            };
+            let today = self.charged.entry(charge.budget.clone()).or_default();
+            let units = today.charge(bill, earliest, latest);
+            paid.push(Paid {
+                budget: charge.budget.clone(),
+                name: bill.budget.clone(),
+                units: units.min(charge.cost.most()),
+            });
+        }
+        paid
     }
 
     /// Tells the ledger of grants of which every call was sent and answered, so that no other

@@ -136,6 +136,14 @@ enum Belongs {
     Before(LimitTime),
 }
 
+/// What came of a call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Came {
+    pub(super) items: u64,
+    /// What it has cost, if that is not a matter of how many items it were.
+    pub(super) units: Option<u64>,
+}
+
 /// Units of one budget that one call has taken.
 #[derive(Debug)]
 pub(super) struct Drawn {
@@ -359,15 +367,16 @@ impl Pocket {
         }
     }
 
-    /// A call was answered with so many items, and counted by `now` at the latest: perhaps in a window
+    /// A call was answered, and counted by `now` at the latest: perhaps in a window
     /// that had just begun. What it did not cost can be spent again.
-    pub(super) fn settle(&mut self, drawn: &Drawn, items: u64, now: LimitTime) {
+    pub(super) fn settle(&mut self, drawn: &Drawn, came: Came, now: LimitTime) {
         let most = drawn.cost.most();
-        let cost = drawn.cost.of(items).min(most);
+        let cost = came.units.unwrap_or_else(|| drawn.cost.of(came.items));
+        let cost = cost.min(most);
         let mut to_return = most - cost;
         // To learn from, only what is sure to have been counted.
         let is_learnt = matches!(self.rule.kind, WindowKind::Percent { .. });
-        let known = if is_learnt && items == u64::MAX {
+        let known = if is_learnt && came.items == u64::MAX {
             drawn.cost.of(0)
         } else {
             cost

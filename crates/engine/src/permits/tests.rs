@@ -136,6 +136,7 @@ impl Game {
                 budget: name.clone(),
                 call,
                 item,
+                beside: 0,
                 items_max,
             },
         }

@@ -23,6 +23,7 @@ const KEYS_OF_KINDS: &[(&str, &[&str])] = &[
     ("parameters", &["session"]),
     ("answer", &["session"]),
     ("form", &["form"]),
+    ("proof", &["token", "code", "device", "client_credentials"]),
 ];
 const KINDS: &[(&str, &str)] = &[
     ("token", "token"),
@@ -69,6 +70,7 @@ fn plain_token() -> LoginMethod {
         sending: Sending::Bearer,
         scopes: Vec::new(),
         variables: Vec::new(),
+        proof_variables: Vec::new(),
         hosts: Vec::new(),
         page: None,
         test: None,
@@ -103,15 +105,25 @@ fn read_method(name: Name, section: &Section<'_, '_>) -> Option<LoginMethod> {
     };
     let scopes = texts("scopes");
     check_words(section, "scopes");
+    let (proof, proof_variables) = read_proof(section);
+    let sending = read_sending(section, word);
+    let sending = match proof {
+        Some(parameter) => Sending::Proved {
+            token: Box::new(sending),
+            parameter,
+        },
+        None => sending,
+    };
     Some(LoginMethod {
         name,
         description: section
             .text("description")
             .map_or_else(String::new, |text| text.value),
-        sending: read_sending(section, word),
+        sending,
         kind: kind?,
         scopes,
         variables: read_variables(section),
+        proof_variables,
         hosts: read_hosts(section),
         page: section.text("page").map(|text| text.value),
         test: read_test(section),
@@ -142,6 +154,24 @@ fn read_variables(section: &Section<'_, '_>) -> Vec<String> {
         section.report(&text.span, message, help);
     }
     variables
+}
+
+/// `proof`: the parameter in which a proof is sent, and the variables that may hold the secret for it.
+fn read_proof(section: &Section<'_, '_>) -> (Option<String>, Vec<String>) {
+    let Some(proof) = section.table("proof") else {
+        return (None, Vec::new());
+    };
+    proof.expect_keys(keys::AUTH_PROOF);
+    let parameter = proof.need_text("parameter", "parameter = \"appsecret_proof\"");
+    if let Some(empty) = parameter.as_ref().filter(|text| text.value.is_empty()) {
+        let message = "the parameter has no name";
+        proof.report(
+            &empty.span,
+            message,
+            "write for example `parameter = \"appsecret_proof\"`",
+        );
+    }
+    (parameter.map(|text| text.value), read_variables(&proof))
 }
 
 fn read_hosts(section: &Section<'_, '_>) -> Vec<Url> {

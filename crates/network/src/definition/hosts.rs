@@ -17,6 +17,8 @@ pub(super) struct Declared {
     pub(super) rule: HostRule,
     /// Further hosts, by name.
     pub(super) named: Vec<(Name, Url)>,
+    /// Those of them that take the credential of the network.
+    pub(super) own: Vec<Name>,
     /// Hosts that a crawl asks besides, unless it is told otherwise.
     pub(super) others: Vec<String>,
     pub(super) user_agent: Option<String>,
@@ -31,6 +33,7 @@ pub(super) fn read_hosts(top: &Section<'_, '_>) -> Declared {
     Declared {
         rule: read_rule(top).unwrap_or(HostRule::Instance),
         named: read_named(top),
+        own: read_own(top),
         others: read_others(top),
         user_agent: read_user_agent(top),
     }
@@ -49,6 +52,27 @@ fn read_named(top: &Section<'_, '_>) -> Vec<(Name, Url)> {
         named.extend(address_at(&section).map(|address| (name, address)));
     }
     named
+}
+
+/// The named hosts that take the same credential as the network's one address. One that was issued by one of many
+/// servers is for that server alone.
+fn read_own(top: &Section<'_, '_>) -> Vec<Name> {
+    let is_fixed = matches!(read_rule(top), Some(HostRule::Fixed(_)));
+    let mut own = Vec::new();
+    for (name, _, section) in named_sections(top, "hosts") {
+        if section.boolean("credential") != Some(true) {
+            continue;
+        }
+        if !is_fixed {
+            let message =
+                "a credential is for the host that it was issued by, and here there are many";
+            let help = "leave `credential` out: only a network with one address (`kind = \"fixed\"`) has hosts that share one";
+            section.report(&section.span_of("credential"), message, help);
+            continue;
+        }
+        own.push(name);
+    }
+    own
 }
 
 /// The hosts that are asked unless `--hosts` says otherwise. What a pattern is, the engine says.

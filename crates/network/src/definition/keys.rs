@@ -27,13 +27,14 @@ pub(super) const TOP: &[&str] = &[
     "errors",
 ];
 pub(super) const HOST: &[&str] = &["kind", "address", "type", "others", "user_agent"];
-pub(super) const NAMED_HOST: &[&str] = &["address"];
+pub(super) const NAMED_HOST: &[&str] = &["address", "credential"];
 pub(super) const PROBE: &[&str] = &["queries", "again_after", "capabilities"];
 pub(super) const AUTH: &[&str] = &["methods", "pooling"];
 pub(super) const AUTH_METHOD: &[&str] = &[
     "kind",
     "description",
     "send",
+    "proof",
     "scopes",
     "variables",
     "hosts",
@@ -52,6 +53,7 @@ pub(super) const AUTH_METHOD: &[&str] = &[
     "form",
 ];
 pub(super) const AUTH_SEND: &[&str] = &["header", "query"];
+pub(super) const AUTH_PROOF: &[&str] = &["parameter", "variables"];
 pub(super) const AUTH_REGISTER: &[&str] = &["path", "parameters"];
 pub(super) const AUTH_ANSWER: &[&str] = &["access", "refresh", "account"];
 pub(super) const AUTH_FORM: &[&str] = &["page", "css", "identifier", "password", "cookies"];
@@ -79,9 +81,11 @@ pub(super) const BUDGET: &[&str] = &[
     "authenticated",
     "any_parameter",
     "headers",
+    "prices",
+    "free_again",
     "source",
 ];
-pub(super) const COST: &[&str] = &["call", "item"];
+pub(super) const COST: &[&str] = &["call", "item", "beside"];
 pub(super) const POLITENESS: &[&str] = &["start", "most"];
 pub(super) const BLOCK: &[&str] = &["status", "text", "css", "redirect", "reason"];
 pub(super) const ROBOTS_TXT: &[&str] = &["obey", "again_after"];
@@ -210,6 +214,7 @@ pub(super) const SELECT: &[&str] = &[
     "is_subject",
     "fills",
     "link",
+    "price",
     "stubs",
 ];
 pub(super) const STUBS: &[&str] = &["ids", "query"];
@@ -249,6 +254,7 @@ pub fn known_keys() -> &'static [(&'static str, &'static [&'static str])] {
         ("auth", AUTH),
         ("auth.methods.NAME", AUTH_METHOD),
         ("auth.methods.NAME.send", AUTH_SEND),
+        ("auth.methods.NAME.proof", AUTH_PROOF),
         ("auth.methods.NAME.register", AUTH_REGISTER),
         ("auth.methods.NAME.answer", AUTH_ANSWER),
         ("auth.methods.NAME.form", AUTH_FORM),

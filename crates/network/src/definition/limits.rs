@@ -2,14 +2,15 @@
 //! takes of it, and how a server says what is left.
 
 use super::source::{Placed, Section};
+use super::types::Types;
 use super::visits::read_status;
 use super::web::read_css;
 use super::{keys, named_sections};
 use crate::blocks::BlockRule;
 use crate::budget::{LimitHeaders, PercentHeader, ResetFormat};
-use crate::network::Query;
-use crate::network::{BudgetCondition, QueryCost};
+use crate::network::{BudgetCondition, Query, QueryCost, Select};
 use crate::politeness::Politeness;
+use crate::tariff::Tariff;
 use crate::web::robots::RobotsRule;
 use kittiwake_model::{BudgetRule, Counter, MONEY_SCALE, Name, Scope, Unit, WindowKind};
 
@@ -29,6 +30,27 @@ pub(super) struct Declared {
     pub(super) rule: BudgetRule,
     pub(super) condition: BudgetCondition,
     pub(super) headers: Option<LimitHeaders>,
+    pub(super) tariff: Tariff,
+}
+
+/// The same for all budgets, each in a list of its own.
+#[derive(Default)]
+pub(super) struct Parts {
+    pub(super) rules: Vec<BudgetRule>,
+    pub(super) conditions: Vec<BudgetCondition>,
+    pub(super) headers: Vec<Option<LimitHeaders>>,
+    pub(super) tariffs: Vec<Tariff>,
+}
+
+pub(super) fn taken_apart(budgets: Vec<Declared>) -> Parts {
+    let mut parts = Parts::default();
+    for declared in budgets {
+        parts.rules.push(declared.rule);
+        parts.conditions.push(declared.condition);
+        parts.headers.push(declared.headers);
+        parts.tariffs.push(declared.tariff);
+    }
+    parts
 }
 
 pub(super) fn read_budgets(top: &Section<'_, '_>) -> Vec<Declared> {
@@ -49,6 +71,7 @@ fn read_budget(name: Name, section: &Section<'_, '_>) -> Option<Declared> {
     let each = section.word("each", &[("query", Counter::EachQuery)]);
     let unit = read_unit(section);
     let kind = read_kind(section);
+    let tariff = read_tariff(section, &unit);
     let limit = read_limit(section, &unit, kind.as_ref());
     let parameters = section.texts("any_parameter").unwrap_or_default();
     let condition = BudgetCondition {
@@ -82,7 +105,109 @@ fn read_budget(name: Name, section: &Section<'_, '_>) -> Option<Declared> {
         },
         condition,
         headers,
+        tariff,
     })
+}
+
+/// What things are charged at, by what they are, and whether what was charged is free for the rest of
+/// the day.
+fn read_tariff(section: &Section<'_, '_>, unit: &Unit) -> Tariff {
+    let is_by_item = *unit != Unit::Calls;
+    for key in ["prices", "free_again"] {
+        if section.has(key) && !is_by_item {
+            let message = format!("`{key}` is of budgets that things are charged to, not calls");
+            let help = "write `unit = \"points\"`, or a currency, or leave it out";
+            section.report(&section.span_of(key), message, help);
+        }
+    }
+    let is_free_again = section.word("free_again", &[("day", true)]).is_some();
+    Tariff {
+        prices: section.table("prices").map(|prices| {
+            let amount = |key: &str| match unit {
+                Unit::Money(_) => read_money(&prices, key),
+                _ => prices.number(key, 0..=1_000_000).map(u64::from),
+            };
+            let names = prices.keys().into_iter().map(|name| name.value);
+            names
+                .filter_map(|name| Some((name.as_str().into(), amount(&name)?)))
+                .collect()
+        }),
+        free_again: is_free_again.then(|| read_zone(section)).flatten(),
+    }
+}
+
+/// Prices have to be of something, and as much has to be set aside as a full page costs.
+pub(super) fn check_prices(
+    top: &Section<'_, '_>,
+    types: &Types,
+    queries: &[Query],
+    budgets: &[Declared],
+) {
+    let is_thing = |name: &str| {
+        let mut selects = queries.iter().flat_map(|query| &query.selects);
+        types.kinds.iter().any(|kind| *kind.name == *name)
+            || selects.any(|select| *select.price == *name)
+    };
+    for (_, _, budget) in named_sections(top, "budgets") {
+        let prices = budget.table("prices");
+        let names = prices.iter().flat_map(Section::keys);
+        for name in names.filter(|name| !is_thing(&name.value)) {
+            let message = format!("nothing is a `{}`", name.value);
+            let help = "write the name of a type, or what a select has as its `price`";
+            budget.report(&name.span, message, help);
+        }
+    }
+    let is_priced = |name: &str| {
+        let mut tariffs = budgets.iter().map(|budget| &budget.tariff);
+        tariffs.any(|tariff| tariff.price_of(name).is_some())
+    };
+    for (name, _, section) in named_sections(top, "queries") {
+        for select in section.tables("selects") {
+            let price = select.text("price");
+            if let Some(price) = price.filter(|price| !is_priced(&price.value)) {
+                let message = format!("nothing has the price `{}`", price.value);
+                let help = "name it under `prices` of a budget";
+                select.report(&price.span, message, help);
+            }
+        }
+        let query = queries.iter().find(|query| query.name == name);
+        let costs = query.map_or(&[][..], |query| &query.costs);
+        for cost in costs.iter().filter(|cost| cost.item > 0) {
+            let selects = query.map_or(&[][..], |query| &query.selects);
+            check_set_aside(&section, selects, cost, &budgets[cost.budget]);
+        }
+    }
+}
+
+/// Of what a query lists, and of what stands beside it, as much is set aside as it costs.
+fn check_set_aside(
+    section: &Section<'_, '_>,
+    selects: &[Select],
+    cost: &QueryCost,
+    budget: &Declared,
+) {
+    let named = section.table("costs");
+    let Some(named) = named.and_then(|costs| costs.table(&budget.rule.name)) else {
+        return;
+    };
+    let price_of = |select: &Select| budget.tariff.price_of(&select.price).unwrap_or(0);
+    let Some((listed, beside)) = selects.split_first() else {
+        return;
+    };
+    if price_of(listed) > cost.item {
+        let message = format!("a `{}` costs more than `item` sets aside", listed.price);
+        let help = format!("write the price of a `{}`", listed.price);
+        named.report(&named.span_of("item"), message, help);
+    }
+    let dear = beside.iter().find(|select| price_of(select) > 0);
+    if let (Some(select), false) = (dear, named.has("beside")) {
+        let message = format!(
+            "nothing is set aside for a `{}` beside the list",
+            select.price
+        );
+        let help = "write `beside`: what may come on top of each item at most, or `0`";
+        named.report(&named.span, message, help);
+    }
 }
 
 fn read_unit(section: &Section<'_, '_>) -> Unit {
@@ -138,8 +263,9 @@ fn read_kind(section: &Section<'_, '_>) -> Option<WindowKind> {
     } else {
         kinds[0].1
     };
+    let is_needed = |key: &str| key == "time_zone" && section.has("free_again");
     let stray = |key: &str| {
-        if section.has(key) {
+        if section.has(key) && !is_needed(key) {
             let message = format!("`{key}` means nothing to this kind of budget");
             section.report(&section.span_of(key), message, "leave it out");
         }
@@ -250,15 +376,16 @@ pub(super) fn read_costs(
         let rule = &budgets[*place].rule;
         let is_money = matches!(rule.unit, Unit::Money(_));
         let given = named.as_ref().filter(|named| named.has(&rule.name));
-        let (call, item) = match given {
+        let (call, item, beside) = match given {
             // Money is paid only for what has a price.
-            None => (u64::from(!is_money), 0),
+            None => (u64::from(!is_money), 0, 0),
             Some(named) => read_cost(named, &rule.name, is_money)?,
         };
         Some(QueryCost {
             budget: *place,
             call,
             item,
+            beside,
         })
     };
     let costs = covering.iter().filter_map(cost_of);
@@ -267,8 +394,8 @@ pub(super) fn read_costs(
         .collect()
 }
 
-/// `5`, or `{ call = 1, item = 2 }`.
-fn read_cost(named: &Section<'_, '_>, budget: &str, is_money: bool) -> Option<(u64, u64)> {
+/// `5`, or `{ call = 1, item = 2, beside = 3 }`.
+fn read_cost(named: &Section<'_, '_>, budget: &str, is_money: bool) -> Option<(u64, u64, u64)> {
     let amount = |section: &Section<'_, '_>, key: &str| {
         if is_money {
             return read_money(section, key);
@@ -276,7 +403,7 @@ fn read_cost(named: &Section<'_, '_>, budget: &str, is_money: bool) -> Option<(u
         section.number(key, 0..=1_000_000).map(u64::from)
     };
     if !named.is_table(budget) {
-        return Some((amount(named, budget)?, 0));
+        return Some((amount(named, budget)?, 0, 0));
     }
     let cost = named.table(budget)?;
     cost.expect_keys(keys::COST);
@@ -287,7 +414,7 @@ fn read_cost(named: &Section<'_, '_>, budget: &str, is_money: bool) -> Option<(u
             Some(0)
         }
     };
-    Some((part("call")?, part("item")?))
+    Some((part("call")?, part("item")?, part("beside")?))
 }
 
 /// `[robots_txt]`: whether hosts are asked what they do not want fetched. Where web pages are read they

@@ -76,6 +76,7 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
     let hosts::Declared {
         rule: host,
         named: hosts,
+        own: own_hosts,
         others,
         user_agent,
     } = hosts::read_hosts(&top);
@@ -101,14 +102,9 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
     let seeds = visits::read_seeds(&top, &types);
     let errors = visits::read_errors(&top, &types, &queries, &budgets);
     check(&top, &types, &queries);
+    limits::check_prices(&top, &types, &queries, &budgets);
     let limit_status = limit_status::read_limit_status(&top, &budgets);
-    let mut rules = Vec::with_capacity(budgets.len());
-    let (mut conditions, mut budget_headers) = (Vec::new(), Vec::new());
-    for declared in budgets {
-        rules.push(declared.rule);
-        conditions.push(declared.condition);
-        budget_headers.push(declared.headers);
-    }
+    let parts = limits::taken_apart(budgets);
     Some(Network {
         name,
         title,
@@ -129,6 +125,7 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
         text: text.to_owned(),
         host,
         hosts,
+        own_hosts,
         others,
         probe,
         user_agent,
@@ -138,9 +135,10 @@ fn parse(source: &Source<'_>, text: &str) -> Option<Network> {
         shapes: types.shapes,
         queries,
         robots,
-        budgets: rules,
-        conditions,
-        budget_headers,
+        budgets: parts.rules,
+        conditions: parts.conditions,
+        budget_headers: parts.headers,
+        tariffs: parts.tariffs,
         limit_headers: limits::read_headers(&top),
         politeness: limits::read_politeness(&top),
         blocks: limits::read_blocks(&top),

@@ -485,6 +485,10 @@ fn read_selects(section: &Section<'_, '_>, types: &Types, subject: &str, decode:
         let fills = kind
             .as_ref()
             .and_then(|kind| read_fills(&select, types, kind, subject));
+        let price = select.text("price").map(|price| price.value);
+        let charges_relation = price.is_some() && link_section.is_some();
+        let price = price.or_else(|| kind.as_ref().map(ToString::to_string));
+        let price: Name = price.unwrap_or_default().into();
         let (Some(path), Some(shape)) = (path, shape) else {
             continue;
         };
@@ -510,6 +514,8 @@ fn read_selects(section: &Section<'_, '_>, types: &Types, subject: &str, decode:
             is_subject,
             fills,
             link,
+            price,
+            charges_relation,
             around,
         });
     }

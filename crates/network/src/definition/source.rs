@@ -455,6 +455,16 @@ impl<'s, 't> Section<'s, 't> {
         entries
     }
 
+    /// Every key in the order of the text.
+    pub(super) fn keys(&self) -> Vec<Placed<String>> {
+        let entries = self.entries().into_iter();
+        let keys = entries.map(|entry| Placed {
+            value: entry.name,
+            span: entry.span,
+        });
+        keys.collect()
+    }
+
     /// The entries that are tables; others are reported.
     pub(super) fn sections(&self) -> Vec<(Placed<String>, Self)> {
         let mut sections = Vec::new();

@@ -216,6 +216,7 @@ fn the_headers_that_are_looked_for_are_those_of_the_budgets_that_are_charged() {
         budget: budget.into(),
         call: 1,
         item: 0,
+        beside: 0,
         items_max: 1,
     };
     let unnamed = ["x-left", "x-limit", "x-reset"];

@@ -291,6 +291,26 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "a budget cannot be `none`; it is one of all",
     ),
     (
+        "window = \"1m\"",
+        "window = \"1m\"\nfree_again = \"day\"",
+        "`free_again` is of budgets that things are charged to, not calls",
+    ),
+    (
+        "window = \"1m\"",
+        "window = \"1m\"\nunit = \"USD\"\nfree_again = \"week\"",
+        "`free_again` cannot be `week`",
+    ),
+    (
+        "window = \"1m\"",
+        "window = \"1m\"\nunit = \"USD\"\nprices = { user = \"cheap\" }",
+        "`cheap` is no amount of money",
+    ),
+    (
+        "window = \"1m\"",
+        "window = \"1m\"\ntime_zone = \"UTC\"",
+        "`time_zone` means nothing to this kind of budget",
+    ),
+    (
         "[queries.lookup]\n",
         "[queries.lookup]\nmethod = \"PUT\"\n",
         "`method` cannot be `PUT`",
@@ -672,6 +692,64 @@ fn a_type_that_nothing_names_is_read_only_where_it_was_asked_for() {
         "[types.user.shapes.bare]\nfields.card.display_name = \".n\"\n\n[types.user.fields.card]",
     );
     assert!(problems(&shape).contains("nothing names a `user`; write `canonical = \".id\"`"));
+}
+
+#[test]
+fn only_hosts_of_a_network_with_one_address_share_its_credential() {
+    let own = |host: &str| {
+        let own = "[hosts.more]\naddress = \"https://more.example\"\ncredential = true\n";
+        let text = SOUND.replace("[budgets.all]", &format!("{own}\n[budgets.all]"));
+        let fixed = "host = { kind = \"fixed\", address = \"https://api.tiny.example\" }";
+        problems(&text.replace(fixed, host))
+    };
+    assert_eq!(
+        own("host = { kind = \"fixed\", address = \"https://api.tiny.example\" }"),
+        "none"
+    );
+    assert_eq!(
+        own("host = { kind = \"instance\" }"),
+        "tiny.toml:8:14: a credential is for the host that it was issued by, and here there are many; leave `credential` out: only a network with one address (`kind = \"fixed\"`) has hosts that share one"
+    );
+}
+
+#[test]
+fn prices_are_of_something_and_are_set_aside() {
+    let priced = |prices: &str, costs: &str, select: &str| {
+        let text = SOUND
+            .replace(
+                "window = \"1m\"\n",
+                &format!("window = \"1m\"\nunit = \"points\"\nfree_again = \"day\"\ntime_zone = \"UTC\"\n{prices}\n"),
+            )
+            .replace(
+                "path = \"/users/{handle}\"\n",
+                &format!("path = \"/users/{{handle}}\"\n{costs}\n"),
+            )
+            .replace("is_subject = true\n", &format!("is_subject = true\n{select}\n"));
+        problems(&text)
+    };
+    let costs = "costs = { all = { item = 2 } }";
+    assert_eq!(priced("prices = { user = 2 }", costs, ""), "none");
+    let absent = "price = \"absent\"";
+    assert_eq!(priced("prices = { absent = 0 }", costs, absent), "none");
+    assert_eq!(
+        priced("prices = { usr = 2 }", costs, ""),
+        "tiny.toml:13:12: nothing is a `usr`; write the name of a type, or what a select has as its `price`"
+    );
+    assert_eq!(
+        priced("prices = { user = 2 }", costs, absent),
+        "tiny.toml:34:9: nothing has the price `absent`; name it under `prices` of a budget"
+    );
+    assert_eq!(
+        priced("prices = { user = 3 }", costs, ""),
+        "tiny.toml:28:26: a `user` costs more than `item` sets aside; write the price of a `user`"
+    );
+    let beside = "[[queries.lookup.selects]]\nat = \".friends[]\"\nas = \"user\"";
+    assert_eq!(
+        priced("prices = { user = 2 }", costs, beside),
+        "tiny.toml:28:17: nothing is set aside for a `user` beside the list; write `beside`: what may come on top of each item at most, or `0`"
+    );
+    let aside = "costs = { all = { item = 2, beside = 0 } }";
+    assert_eq!(priced("prices = { user = 2 }", aside, beside), "none");
 }
 
 #[test]

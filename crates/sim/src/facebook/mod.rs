@@ -18,7 +18,10 @@ mod photos;
 mod posts;
 mod refusal;
 
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
@@ -57,6 +60,9 @@ const QUERIES: [&str; 14] = [
     "unknown",
 ];
 /// Lists of things that have one.
+/// The secret of the application that every token is for.
+const APP_SECRET: &str = "laboratory-app-secret";
+
 const EDGES: [&str; 10] = [
     "posts",
     "feed",
@@ -207,8 +213,38 @@ impl<'a> Graph<'a> {
         })
     }
 
+    /// Whether whoever asks has shown that they know the application's secret, where that is wanted.
+    fn proved(&self) -> Result<(), Refused> {
+        let token = Facebook.token(self.heard).unwrap_or_default();
+        let Some(proof) = self.heard.params.get("appsecret_proof") else {
+            let is_wanted = token.starts_with("proof");
+            return if is_wanted {
+                Err(Refused::NoProof)
+            } else {
+                Ok(())
+            };
+        };
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(APP_SECRET.as_bytes()) else {
+            return Err(Refused::WrongProof);
+        };
+        mac.update(token.as_bytes());
+        let digest = mac.finalize().into_bytes();
+        let right = digest.iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        if proof == right {
+            Ok(())
+        } else {
+            Err(Refused::WrongProof)
+        }
+    }
+
     /// Whether a caller may ask at all, and for this.
     fn let_in(&self, route: Route<'_>) -> Result<(), Refused> {
+        if matches!(self.view.shown, Shown::Good | Shown::Narrow) {
+            self.proved()?;
+        }
         match (self.view.shown, route) {
             (Shown::Nothing, _) => Err(Refused::NoToken),
             (Shown::Wrong, _) => Err(Refused::WrongToken),

@@ -11,6 +11,9 @@ pub(super) enum Refused {
     NoToken,
     WrongToken,
     RevokedToken,
+    /// The application wants a proof that its secret is known, or has got a wrong one.
+    NoProof,
+    WrongProof,
     /// `me`, and nobody in particular is asking.
     NobodyAsks,
     /// A permission that the token lacks: for what people wrote, or for anything else.
@@ -53,6 +56,22 @@ impl Refused {
             Self::NoToken | Self::WrongToken | Self::RevokedToken | Self::NobodyAsks => {
                 self.words_of_tokens()
             }
+            Self::NoProof => Words {
+                kind: "GraphMethodException",
+                ..oauth(
+                    400,
+                    100,
+                    "API calls from the server require an appsecret_proof argument",
+                )
+            },
+            Self::WrongProof => Words {
+                kind: "GraphMethodException",
+                ..oauth(
+                    400,
+                    100,
+                    "Invalid appsecret_proof provided in the API argument",
+                )
+            },
             Self::UserContent => oauth(
                 403,
                 10,

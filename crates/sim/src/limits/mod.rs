@@ -65,6 +65,16 @@ pub(crate) enum Caller {
     },
 }
 
+impl Caller {
+    /// Who is billed: the application, whoever it speaks for.
+    pub(crate) fn payer(&self) -> &str {
+        match self {
+            Self::Anonymous { address } => address,
+            Self::Token { app, .. } => app,
+        }
+    }
+}
+
 /// A call, as far as limits are concerned.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call<'a> {

@@ -6,6 +6,7 @@ use super::ask::{self, Ask};
 use super::route::Route;
 use super::search::read_query;
 use crate::answer::Answer;
+use crate::bill::Thing;
 use crate::dialect::View;
 use crate::world::time::{DAY_US, SECOND_US, iso_ms};
 
@@ -66,6 +67,11 @@ impl View<'_> {
         let body = json!({ "data": data, "meta": meta });
         Ok(Answer {
             items: Some(data.len() as u64),
+            billed: vec![Thing {
+                kind: "counts",
+                id: None,
+                price: if is_recent { 5_000 } else { 10_000 },
+            }],
             ..Answer::json(&body)
         })
     }

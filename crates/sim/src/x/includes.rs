@@ -7,9 +7,15 @@ use super::identity::post_id;
 use super::post::media_object;
 use super::problem::Named;
 use crate::answer::Answer;
+use crate::bill::Thing;
 use crate::dialect::View;
 use crate::spoil::Spoil;
 use crate::world::{Link, Media, Post};
+
+/// Prices, in millionths of a dollar. What stands beside a list is billed like what stands in it, but
+/// for media: the page of prices says "per resource returned", and what a resource is.
+const POST_PRICE: u64 = 5_000;
+const USER_PRICE: u64 = 10_000;
 
 /// What was asked for.
 #[derive(Debug, Clone)]
@@ -54,12 +60,18 @@ impl<'v> Draft<'v> {
             .iter()
             .map(|&user| self.view.user_object(self.ask, user));
         let data = data.collect();
-        self.write(Data::Many(data), meta, None)
+        Answer {
+            billed: self.billed(users, &[]),
+            ..self.write(Data::Many(data), meta, None)
+        }
     }
 
     pub(super) fn user(self, user: u64) -> Answer {
         let data = self.view.user_object(self.ask, user);
-        self.write(Data::One(data), None, None)
+        Answer {
+            billed: self.billed(&[user], &[]),
+            ..self.write(Data::One(data), None, None)
+        }
     }
 
     pub(super) fn posts(
@@ -78,6 +90,7 @@ impl<'v> Draft<'v> {
         let written = self.posts.len() + posts.len();
         Answer {
             items: Some(written as u64),
+            billed: self.billed(&[], posts),
             ..self.write(Data::Many(data), meta, spoilt)
         }
     }
@@ -88,6 +101,7 @@ impl<'v> Draft<'v> {
         let written = self.posts.len() + 1;
         Answer {
             items: Some(written as u64),
+            billed: self.billed(&[], std::slice::from_ref(post)),
             ..self.write(Data::One(data), None, None)
         }
     }
@@ -181,6 +195,23 @@ impl<'v> Draft<'v> {
         if !self.errors.contains(&error) {
             self.errors.push(error);
         }
+    }
+
+    /// What an answer with these things costs.
+    fn billed(&self, users: &[u64], posts: &[Post]) -> Vec<Thing> {
+        let users = users.iter().chain(&self.users);
+        let users = users.map(|&user| Thing {
+            kind: "user",
+            id: Some(user),
+            price: USER_PRICE,
+        });
+        let posts = posts.iter().chain(&self.posts);
+        let posts = posts.map(|post| Thing {
+            kind: "post",
+            id: Some(post_id(&post.draft)),
+            price: POST_PRICE,
+        });
+        users.chain(posts).collect()
     }
 
     fn write(self, data: Data, meta: Option<Value>, spoilt: Option<Spoil>) -> Answer {

@@ -121,7 +121,13 @@ impl View<'_> {
             }
         };
         let users: Vec<u64> = page.items.iter().map(other).collect();
-        Ok(self.user_page(ask, &users, page.meta, page.spoilt))
+        let mut answer = self.user_page(ask, &users, page.meta, page.spoilt);
+        // An entry in a list of relations is a thing of its own on the page of prices.
+        for thing in &mut answer.billed {
+            thing.kind = route.query();
+            thing.id = thing.id.map(|other| user << 32 | other);
+        }
+        Ok(answer)
     }
 
     fn edges(&self, route: Route<'_>, user: u64) -> Vec<Follow> {

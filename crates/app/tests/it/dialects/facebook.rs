@@ -777,6 +777,47 @@ fn what_answers_repeat_of_a_token_is_blotted_out_in_raw_answers() {
     nothing_holds(&scene, &["secret-0123456789"]);
 }
 
+#[test]
+fn an_application_that_wants_a_proof_gets_one_and_its_secret_is_nowhere() {
+    const APP_SECRET: &str = "laboratory-app-secret";
+    let scene = Scene::start(FACEBOOK, "--users 20 --limits off");
+    let truth = Truth::read(&scene.sim);
+    let small = changed(&scene, &[("size = 100,", "size = 10,")]);
+    let words = format!("{} --limits off --raw", words(&truth, ROBOTS));
+    let token = "proof-planted/page:secret-0123456789";
+    let run = |secret: Option<&str>| {
+        let mut crawl = scene.crawl_with(&small, token, &words);
+        if let Some(secret) = secret {
+            crawl.env("FACEBOOK_APP_SECRET", secret);
+        }
+        let output = crawl.output().expect("the binary runs");
+        let said = told(&output);
+        for hidden in ["secret-0123456789", APP_SECRET, "another-app-secret"] {
+            assert!(!said.contains(hidden), "{said}");
+        }
+        output.status.code()
+    };
+    assert_eq!(run(None), Some(4));
+    assert_eq!(run(Some("another-app-secret")), Some(4));
+    assert_eq!(scene.count("SELECT count(*) FROM statuses"), 0);
+    assert_eq!(run(Some(APP_SECRET)), Some(0));
+    compare(&scene, &truth);
+    let asked = scene.sim.json("/_sim/ledger");
+    let asked = asked["calls"].as_array().expect("calls").iter();
+    let proofs = asked.filter_map(|call| {
+        let target = field(call, "target");
+        let (_, proof) = target.split_once("appsecret_proof=")?;
+        Some(proof.split('&').next().unwrap_or_default().to_owned())
+    });
+    let proofs: Vec<String> = proofs.collect();
+    assert!(!proofs.is_empty() && proofs.iter().all(|proof| proof.len() == 64));
+    let mut hidden: Vec<&str> = proofs.iter().map(String::as_str).collect();
+    hidden.sort_unstable();
+    hidden.dedup();
+    hidden.extend(["secret-0123456789", APP_SECRET, "another-app-secret"]);
+    nothing_holds(&scene, &hidden);
+}
+
 fn to_the_end(mut crawl: Command) {
     let output = crawl.output().expect("the binary runs");
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));

@@ -7,7 +7,10 @@ use crate::support::{Dice, Folder, Running, Sim, open, rows, text};
 use crate::truth::{difference, held_rows};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 
 const ROBOTS: &str = "relations,profiles,tags,statuses,reposts,comments,likes";
 const BUSINESS_ROBOTS: &str =
@@ -65,6 +68,16 @@ impl World {
     }
 
     fn command_with(&self, definition: &str, robots: &str, words: &str) -> Command {
+        // The same server under another name: another host.
+        let business = self.sim.address.replace("127.0.0.1", "localhost");
+        self.command_at(
+            definition,
+            robots,
+            &format!("{words} --at business={business}/2"),
+        )
+    }
+
+    fn command_at(&self, definition: &str, robots: &str, words: &str) -> Command {
         let address = &self.sim.address;
         let mut command = self.folder.kittiwake();
         command.args(["crawl", definition, &self.seed, "--clock-from", address]);
@@ -386,6 +399,93 @@ fn the_business_api_shows_the_same() {
             asked * 100 >= batches.len().saturating_sub(1) * size * 95,
             "{query}: {batches:?}"
         );
+    }
+}
+
+#[test]
+fn one_crawl_asks_both_apis_at_their_own_addresses() {
+    let world = World::start(120, "--limits off");
+    let truth = Truth::read(&world.sim);
+    let robots =
+        "business-relations,business-profiles,business-statuses,tags,reposts,comments,likes";
+    finish(&mut world.command_with("weibo", robots, "--limits off"));
+    world.compare(&truth, &[]);
+    let there = "SELECT DISTINCT query FROM query_log WHERE target LIKE 'http://localhost:%'";
+    let mut business = world.column(there);
+    business.sort();
+    let named = [
+        "followers_of_others",
+        "following_of_others",
+        "profiles",
+        "timeline_of_others",
+    ];
+    assert_eq!(business, named);
+}
+
+/// A host that takes what is sent to it and answers nothing that is of use.
+struct Listener {
+    address: String,
+    heard: Arc<Mutex<Vec<String>>>,
+}
+
+impl Listener {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let book = Arc::clone(&heard);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { continue };
+                let mut lines = BufReader::new(&stream).lines();
+                let head: Vec<String> = lines
+                    .by_ref()
+                    .map_while(Result::ok)
+                    .take_while(|line| !line.is_empty())
+                    .collect();
+                book.lock().expect("no panic").push(head.join("\n"));
+                let _ = stream.write_all(
+                    b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
+                );
+            }
+        });
+        Self { address, heard }
+    }
+
+    fn heard(&self) -> Vec<String> {
+        self.heard.lock().expect("no panic").clone()
+    }
+}
+
+#[test]
+fn a_token_goes_to_no_host_that_is_not_the_networks_own() {
+    let shipped = include_str!("../../../../../networks/weibo.toml");
+    // Asked by anybody, so that it is asked at all without a token.
+    let open = shipped.replace(
+        "path = \"/users/show_batch/other.json\"\nbatch = { parameter = \"uids\", style = \"comma\", alias = \"canonical\", max = 50 }\nauth = \"required\"",
+        "path = \"/users/show_batch/other.json\"\nbatch = { parameter = \"uids\", style = \"comma\", alias = \"canonical\", max = 50 }\nauth = \"optional\"",
+    );
+    assert_ne!(open, shipped);
+    let foreign = open.replace("credential = true\n", "");
+    assert_ne!(foreign, open);
+    let asked = |definition: &str| {
+        let world = World::start(30, "--limits off");
+        let other = Listener::start();
+        std::fs::write(world.folder.path("copy.toml"), definition).expect("a definition");
+        let at = format!("--limits off --at business={}/2", other.address);
+        let mut command = world.command_at("./copy.toml", "relations,business-profiles", &at);
+        finish(&mut command);
+        // Whatever it says, the host of the crawl is asked with the token.
+        assert!(!world.column("SELECT source FROM user_relations").is_empty());
+        other.heard()
+    };
+    let token = "secret-0123456789";
+    let own = asked(&open);
+    assert!(!own.is_empty() && own.iter().all(|head| head.contains(token)));
+    let foreign = asked(&foreign);
+    assert!(!foreign.is_empty(), "it was not asked");
+    for head in foreign {
+        assert!(!head.contains(token), "{head}");
     }
 }
 

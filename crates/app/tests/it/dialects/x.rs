@@ -1,7 +1,7 @@
 //! X: what a crawl holds is what is true, whatever the limits, the faults and the tokens.
 
 use super::calls::{Least, table};
-use super::{Scene, Speaks};
+use super::{Scene, Speaks, told};
 use crate::kill::run_and_kill;
 use crate::oracle::{Rows, field};
 use crate::strict::{Held, held_between};
@@ -508,12 +508,112 @@ fn a_spending_limit_is_kept_and_the_rest_is_for_later() {
         .unwrap_or(0.0);
     println!("{units} of 2000000 millionths were spent");
     assert!(units > 0.0, "{summary}");
+    let billed = bill(&scene);
+    assert!(billed <= 2_000_000, "{billed} were billed");
+    assert!(units >= billed as f64, "{units} for {billed}");
     let made = scene.calls().len();
     scene.crawl_to(0, APP, &words);
     assert!(scene.calls().len() > made, "the rest is asked for later");
     let shown = truth.shown().count() as u64;
     let held = "SELECT count(*) FROM statuses WHERE created_us IS NOT NULL";
     assert_eq!(scene.count(held), shown);
+}
+
+/// What the network bills, in millionths of a dollar.
+fn bill(scene: &Scene) -> u64 {
+    let ledger = scene.sim.json("/_sim/ledger?calls=0");
+    ledger["bill"]["total"].as_u64().expect("a bill")
+}
+
+/// What a run has reckoned, in millionths of a dollar.
+fn reckoned(summary: &Value) -> u64 {
+    let units = &summary["allowance_used"]["spend"]["units"];
+    units.as_u64().unwrap_or_else(|| panic!("{summary}"))
+}
+
+/// Holds what was reckoned against the bill. Around midnight more may be reckoned, since nobody knows what is
+/// already of the next day.
+fn compare_bill(scene: &Scene, reckoned: u64) {
+    let ledger = scene.sim.json("/_sim/ledger?calls=0");
+    let bill = &ledger["bill"];
+    println!("{reckoned} millionths were reckoned; {bill}");
+    let total = bill["total"].as_u64().expect("a bill");
+    assert!(bill["free"].as_u64() > Some(0), "nothing came twice");
+    if bill["days"].as_array().is_some_and(|days| days.len() == 1) {
+        assert_eq!(reckoned, total);
+    }
+    assert!(reckoned >= total);
+}
+
+#[test]
+fn what_is_reckoned_is_the_bill() {
+    let scene = Scene::start(X, "--users 60 --limits off");
+    let truth = Truth::read(&scene.sim, "");
+    let words = words(&truth, "relations,profiles,statuses");
+    let summary = scene.crawl_to(0, APP, &format!("{words} --pace burst"));
+    let first = reckoned(&summary);
+    compare_bill(&scene, first);
+    // Another run does not know what was charged before it, and reckons it again.
+    let before = bill(&scene);
+    let summary = scene.crawl_to(0, APP, &format!("{words} --pace burst --again"));
+    let ledger = scene.sim.json("/_sim/ledger?calls=0");
+    if ledger["bill"]["days"]
+        .as_array()
+        .is_some_and(|days| days.len() == 1)
+    {
+        assert_eq!(bill(&scene), before, "all of it was billed on that day");
+    }
+    assert!(reckoned(&summary) > 0);
+    assert!(first + reckoned(&summary) >= bill(&scene));
+}
+
+#[test]
+fn a_second_round_on_the_same_day_costs_nothing() {
+    let shipped = include_str!("../../../../../networks/x.toml");
+    let eager = shipped.replace("revisit_after = \"1h\"\n", "");
+    let wary = eager.replace("free_again = \"day\"\n", "");
+    assert_ne!(wary, eager);
+    let run = |definition: &str| {
+        let folder = Folder::new();
+        std::fs::write(folder.path("copy.toml"), definition).expect("a definition");
+        let scene = Scene::start_in(folder, X, "--users 60 --limits off");
+        let truth = Truth::read(&scene.sim, "");
+        let seeds = truth.seeds();
+        let words =
+            format!("{seeds} --robots profiles --pace burst --concurrency 1 --max-calls 12");
+        let mut command = scene.crawl_with("./copy.toml", APP, &words);
+        let output = command.output().expect("the binary runs");
+        assert_eq!(output.status.code(), Some(3), "{}", told(&output));
+        let summary = serde_json::from_slice(&output.stdout).expect("a summary");
+        let active = truth.expected().users.len() as u64;
+        (scene, reckoned(&summary), active * 10_000)
+    };
+    let (scene, units, _) = run(&eager);
+    compare_bill(&scene, units);
+    // Whoever does not count on the rule reckons every round.
+    let (scene, each, once) = run(&wary);
+    println!("{each} millionths without the rule, {once} a round");
+    let rounds = scene.calls();
+    let rounds = rounds.iter().filter(|call| call["query"] == "users");
+    assert_eq!(each, rounds.count() as u64 * once);
+    assert!(bill(&scene) < each);
+}
+
+#[test]
+fn a_page_is_no_larger_than_what_may_be_spent_on_it() {
+    let scene = Scene::start(X, "--users 60 --limits off");
+    let truth = Truth::read(&scene.sim, "");
+    let words = words(&truth, "relations");
+    // A full page is 10 dollars, and nobody has so much to spend on it.
+    let summary = scene.crawl_to(0, APP, &format!("{words} --pace burst --max-spend 60USD"));
+    let all = reckoned(&summary);
+    assert!(all > 1_000_000, "{summary}");
+    let fresh = Scene::start(X, "--users 60 --limits off");
+    let summary = fresh.crawl_to(3, APP, &format!("{words} --pace burst --max-spend 1USD"));
+    let billed = bill(&fresh);
+    println!("{billed} of 1000000 millionths were billed, {all} for all");
+    assert!((500_000..=1_000_000).contains(&billed), "{summary}");
+    assert!(reckoned(&summary) <= 1_000_000);
 }
 
 #[test]

@@ -43,6 +43,7 @@ fn one_call(budget: &str) -> Cost {
         budget: budget.into(),
         call: 1,
         item: 0,
+        beside: 0,
         items_max: 0,
     }
 }
