@@ -20,7 +20,7 @@ const KEPT_MIN: f64 = 1e-4;
 /// A population: its name, and how it is made.
 pub(crate) type Population = (&'static str, fn(&Trace) -> Trace);
 
-pub(crate) const ALL: [Population; 15] = [
+pub(crate) const ALL: [Population; 16] = [
     ("all", Trace::clone),
     ("even-users", even_users),
     ("odd-users", odd_users),
@@ -32,6 +32,7 @@ pub(crate) const ALL: [Population; 15] = [
     ("dealt", dealt),
     ("dealt-thinned", |trace| thinned(&dealt(trace))),
     ("time-zones", time_zones),
+    ("moves", moves),
     ("lives", lives),
     ("half-silent", half_silent),
     ("stretched", stretched),
@@ -153,6 +154,24 @@ fn time_zones(trace: &Trace) -> Trace {
         let posts = subject.posts.iter().map(|post| post.plus_us(shift_us));
         let is_within = |post: &WorldTime| (trace.start..=trace.end).contains(post);
         posts.filter(is_within).collect()
+    })
+}
+
+/// Everybody moves to another time zone, eight to twelve hours away, every fifty to a hundred and fifty days.
+fn moves(trace: &Trace) -> Trace {
+    each(trace, |subject, random| {
+        let (mut shift_us, mut until) = (0, trace.start);
+        let mut posts = Vec::with_capacity(subject.posts.len());
+        for post in &subject.posts {
+            while *post >= until {
+                until = until.plus_us((50.0 + 100.0 * random.share()) as i64 * DAY_US);
+                shift_us = (shift_us + (8 + random.below(5) as i64) * HOUR_US) % DAY_US;
+            }
+            posts.push(post.plus_us(shift_us - DAY_US / 2));
+        }
+        posts.retain(|post| (trace.start..=trace.end).contains(post));
+        posts.sort_unstable();
+        posts
     })
 }
 
