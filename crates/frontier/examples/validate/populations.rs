@@ -39,6 +39,9 @@ pub(crate) const ALL: [Population; 16] = [
     ("bots", bots),
 ];
 
+/// Made only when it is named: it takes minutes, and looking at everybody for every choice a quarter of an hour.
+pub(crate) const LARGE: Population = ("million", million);
+
 /// The same trace with other posts of each; the random source is the user's own.
 fn each(trace: &Trace, posts: impl Fn(&Subject, &mut Random) -> Vec<WorldTime>) -> Trace {
     let subjects = trace.subjects.iter().map(|subject| {
@@ -228,4 +231,32 @@ fn bots(trace: &Trace) -> Trace {
         let posts = times.map(|since_us| trace.start.plus_us(since_us.max(0.0) as i64));
         posts.filter(|post| *post <= trace.end).collect()
     })
+}
+
+/// A million people for twelve days: of each in the trace hundreds, who live through other days of the year.
+fn million(trace: &Trace) -> Trace {
+    const PEOPLE: usize = 1_000_000;
+    const DAYS: i64 = 12;
+    let mut random = Random::new(SEED);
+    let starts_days = (trace.days() as usize).saturating_sub(DAYS as usize).max(1);
+    let end = trace.start.plus_us(DAYS * DAY_US);
+    let people = trace.subjects.iter().cycle().take(PEOPLE).zip(0..);
+    let subjects = people.map(|(subject, user)| {
+        let shift_us = random.below(starts_days) as i64 * DAY_US;
+        let posts = &subject.posts;
+        let first = posts.partition_point(|post| *post < trace.start.plus_us(shift_us));
+        let after = posts.partition_point(|post| *post < end.plus_us(shift_us));
+        let posts = posts[first..after].iter();
+        Subject {
+            user,
+            facet: subject.facet,
+            posts: posts.map(|post| post.plus_us(-shift_us)).collect(),
+            spreads: Vec::new(),
+        }
+    });
+    Trace {
+        subjects: subjects.collect(),
+        end,
+        ..trace.clone()
+    }
 }
