@@ -142,7 +142,7 @@ fn main() {
         }
         return;
     }
-    for (name, make) in populations::ALL {
+    for (name, make) in populations::ALL.into_iter().chain([populations::LARGE]) {
         if !request.populations.iter().any(|wanted| wanted == name) {
             continue;
         }

@@ -20,7 +20,7 @@ const KEPT_MIN: f64 = 1e-4;
 /// A population: its name, and how it is made.
 pub(crate) type Population = (&'static str, fn(&Trace) -> Trace);
 
-pub(crate) const ALL: [Population; 15] = [
+pub(crate) const ALL: [Population; 16] = [
     ("all", Trace::clone),
     ("even-users", even_users),
     ("odd-users", odd_users),
@@ -32,11 +32,15 @@ pub(crate) const ALL: [Population; 15] = [
     ("dealt", dealt),
     ("dealt-thinned", |trace| thinned(&dealt(trace))),
     ("time-zones", time_zones),
+    ("moves", moves),
     ("lives", lives),
     ("half-silent", half_silent),
     ("stretched", stretched),
     ("bots", bots),
 ];
+
+/// Made only when it is named: it takes minutes, and looking at everybody for every choice a quarter of an hour.
+pub(crate) const LARGE: Population = ("million", million);
 
 /// The same trace with other posts of each; the random source is the user's own.
 fn each(trace: &Trace, posts: impl Fn(&Subject, &mut Random) -> Vec<WorldTime>) -> Trace {
@@ -156,6 +160,24 @@ fn time_zones(trace: &Trace) -> Trace {
     })
 }
 
+/// Everybody moves to another time zone, eight to twelve hours away, every fifty to a hundred and fifty days.
+fn moves(trace: &Trace) -> Trace {
+    each(trace, |subject, random| {
+        let (mut shift_us, mut until) = (0, trace.start);
+        let mut posts = Vec::with_capacity(subject.posts.len());
+        for post in &subject.posts {
+            while *post >= until {
+                until = until.plus_us((50.0 + 100.0 * random.share()) as i64 * DAY_US);
+                shift_us = (shift_us + (8 + random.below(5) as i64) * HOUR_US) % DAY_US;
+            }
+            posts.push(post.plus_us(shift_us - DAY_US / 2));
+        }
+        posts.retain(|post| (trace.start..=trace.end).contains(post));
+        posts.sort_unstable();
+        posts
+    })
+}
+
 /// A third falls silent for good on some day, a third only begins on some day.
 fn lives(trace: &Trace) -> Trace {
     let span_us = trace.end.since_us(trace.start) as f64;
@@ -209,4 +231,32 @@ fn bots(trace: &Trace) -> Trace {
         let posts = times.map(|since_us| trace.start.plus_us(since_us.max(0.0) as i64));
         posts.filter(|post| *post <= trace.end).collect()
     })
+}
+
+/// A million people for twelve days: of each in the trace hundreds, who live through other days of the year.
+fn million(trace: &Trace) -> Trace {
+    const PEOPLE: usize = 1_000_000;
+    const DAYS: i64 = 12;
+    let mut random = Random::new(SEED);
+    let starts_days = (trace.days() as usize).saturating_sub(DAYS as usize).max(1);
+    let end = trace.start.plus_us(DAYS * DAY_US);
+    let people = trace.subjects.iter().cycle().take(PEOPLE).zip(0..);
+    let subjects = people.map(|(subject, user)| {
+        let shift_us = random.below(starts_days) as i64 * DAY_US;
+        let posts = &subject.posts;
+        let first = posts.partition_point(|post| *post < trace.start.plus_us(shift_us));
+        let after = posts.partition_point(|post| *post < end.plus_us(shift_us));
+        let posts = posts[first..after].iter();
+        Subject {
+            user,
+            facet: subject.facet,
+            posts: posts.map(|post| post.plus_us(-shift_us)).collect(),
+            spreads: Vec::new(),
+        }
+    });
+    Trace {
+        subjects: subjects.collect(),
+        end,
+        ..trace.clone()
+    }
 }

@@ -34,7 +34,9 @@ const SLOW_GAPS: f64 = 4.0;
 /// How many days of what is usual are mixed into a rate.
 const PRIOR_DAYS: f64 = 1.0;
 /// How many posts of the population's day are mixed into a subject's.
-const PRIOR_POSTS: f32 = 40.0;
+const PRIOR_POSTS: f32 = 25.0;
+/// The same where it is asked whether a post is one of another habit: what the subject itself has shown says more.
+const PRIOR_POSTS_OF_CHANGE: f32 = 4.0;
 /// How far the pace looks ahead. Its root is taken, because the next visit is as far away as it
 /// likes and what comes later is of the mean pace again.
 const AHEAD_HOURS: usize = 3;
@@ -398,7 +400,7 @@ impl Policy for Adaptive {
         memory.slow.take_in(slow_days, &seen, visit);
         memory.take_in(&seen, visit);
         if is_whole {
-            memory.count_hours(visit.posts);
+            memory.count_hours(visit.posts, &shared.day, PRIOR_POSTS_OF_CHANGE);
         }
         memory.write(state, visit.at);
     }

@@ -6,6 +6,15 @@ use kittiwake_model::WorldTime;
 
 pub(super) const BURSTS: usize = 3;
 
+/// What a post counts for at its hour.
+const UNIT: u8 = 2;
+/// How likely a post is to be the first of another habit, at whatever hour.
+const CHANGE: f32 = 0.025;
+/// No hour is so quiet that one post there proves another habit.
+const HERE_MIN: f32 = 0.01;
+/// Odds below which nothing fades, since counts are whole numbers and a little of each would be lost in rounding.
+const ODDS_MIN: f32 = 0.05;
+
 /// What is left of bursts after a time: they are felt for a day, six hours and an hour. The shorter ones
 /// are the longest to the power of 4 and of 24.
 pub(super) fn bursts_left(days: f64) -> [f64; BURSTS] {
@@ -76,7 +85,7 @@ pub(super) struct Memory {
     pub(super) fast: Fading,
     pub(super) slow: Fading,
     pub(super) bursts: [f32; BURSTS],
-    /// Posts by hour of the day.
+    /// Posts by hour of the day, each counted as a unit.
     hours: [u8; HOURS],
     /// The mean logarithm of how far posts spread, in steps, and one; 0 if nobody counted.
     spread: u8,
@@ -128,17 +137,36 @@ impl Memory {
         }
     }
 
-    /// Takes in the hours of posts. Counts are halved before they overflow, so that old habits fade.
-    pub(super) fn count_hours(&mut self, posts: &[WorldTime]) {
+    /// Takes in the hours of posts. Each makes what is known of the day fade, by as much as it is likelier to be
+    /// the first of another habit than one more of the usual: hardly at an hour that is busy anyway, by a
+    /// fifth or more at one where next to nothing was ever posted. Where posts come at all hours a day is
+    /// remembered for some forty of them, and whoever moves to another time zone is followed within a dozen.
+    pub(super) fn count_hours(
+        &mut self,
+        posts: &[WorldTime],
+        usual: &[f32; HOURS],
+        usual_posts: f32,
+    ) {
         for post in posts {
             let hour = Shared::hour(*post);
-            if self.hours[hour] == u8::MAX {
-                for count in &mut self.hours {
-                    *count /= 2;
-                }
+            let here = self.hours_of_day(usual, usual_posts)[hour];
+            self.fade_hours(CHANGE / here.max(HERE_MIN));
+            if self.hours[hour] > u8::MAX - UNIT {
+                self.hours = self.hours.map(|count| count / 2);
             }
-            self.hours[hour] += 1;
+            self.hours[hour] += UNIT;
         }
+    }
+
+    /// Lets the hours fade, if another habit is so many times as likely as the one that is known.
+    fn fade_hours(&mut self, odds: f32) {
+        if odds < ODDS_MIN {
+            return;
+        }
+        let kept = 1.0 / (1.0 + odds);
+        self.hours = self
+            .hours
+            .map(|count| (f32::from(count) * kept).round() as u8);
     }
 
     fn count_spread(&mut self, spread: u32) {
@@ -160,6 +188,7 @@ impl Memory {
     /// The subject's day, of mean 1, between what was seen and what is usual.
     pub(super) fn hours_of_day(&self, usual: &[f32; HOURS], usual_posts: f32) -> [f32; HOURS] {
         let total: u32 = self.hours.iter().map(|count| u32::from(*count)).sum();
+        let usual_posts = usual_posts * f32::from(UNIT);
         let scale = HOURS as f32 / (total as f32 + usual_posts);
         std::array::from_fn(|hour| {
             (f32::from(self.hours[hour]) + usual_posts * usual[hour] / HOURS as f32) * scale

@@ -246,3 +246,42 @@ fn what_cards_promise_is_learnt_from_first_visits() {
     let promised = Card::read(&state).unwrap().rate(&shared.card_weights);
     assert!((0.6..1.7).contains(&promised), "{promised}");
 }
+
+/// Four posts of each of so many days, at other ones of the eight hours after `begin` every day.
+fn daily(days: std::ops::Range<u32>, begin: u32) -> Vec<WorldTime> {
+    let of_day = |day: u32| (0..4).map(move |turn| (day, (day * 3 + turn * 2) % 8));
+    let at = days.flat_map(of_day);
+    at.map(|(day, later)| hour(f64::from(day * 24 + begin + later) + 0.5))
+        .collect()
+}
+
+fn hours_of(state: &State, range: std::ops::Range<usize>) -> f32 {
+    let hours = Adaptive::belief(&Shared::default(), state, hour(0.0)).hours;
+    hours[range].iter().sum::<f32>() / 8.0
+}
+
+#[test]
+fn whoever_moves_to_another_time_zone_is_followed_within_days() {
+    let mut shared = Shared::default();
+    let mut state = visited(&POLICY, &mut shared, 24.0, &daily(0..60, 4));
+    assert!(hours_of(&state, 4..12) > 4.0 * hours_of(&state, 14..22));
+    for day in 61..65 {
+        let posts = daily(day..day + 1, 14);
+        let visit = Visit::complete(hour(f64::from(day) * 24.0 + 24.0), &posts);
+        POLICY.observe(&mut shared, &mut state, &visit);
+    }
+    assert!(hours_of(&state, 14..22) > hours_of(&state, 4..12));
+}
+
+#[test]
+fn one_post_at_an_odd_hour_does_not_change_the_day() {
+    let mut shared = Shared::default();
+    let mut state = visited(&POLICY, &mut shared, 24.0, &daily(0..60, 4));
+    let odd = [hour(24.0 * 61.0 + 18.5)];
+    POLICY.observe(
+        &mut shared,
+        &mut state,
+        &Visit::complete(hour(24.0 * 62.0), &odd),
+    );
+    assert!(hours_of(&state, 4..12) > 3.0 * hours_of(&state, 14..22));
+}
