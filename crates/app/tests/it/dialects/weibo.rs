@@ -438,12 +438,12 @@ impl Listener {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { continue };
                 let mut lines = BufReader::new(&stream).lines();
-                let head: Vec<String> = lines
+                let request: Vec<String> = lines
                     .by_ref()
                     .map_while(Result::ok)
                     .take_while(|line| !line.is_empty())
                     .collect();
-                book.lock().expect("no panic").push(head.join("\n"));
+                book.lock().expect("no panic").push(request.join("\n"));
                 let _ = stream.write_all(
                     b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
                 );

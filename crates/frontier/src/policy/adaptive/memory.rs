@@ -149,7 +149,7 @@ impl Memory {
     ) {
         for post in posts {
             let hour = Shared::hour(*post);
-            let here = self.hours_of_day(usual, usual_posts)[hour];
+            let here = self.hour_of_day(hour, usual, usual_posts);
             self.fade_hours(CHANGE / here.max(HERE_MIN));
             if self.hours[hour] > u8::MAX - UNIT {
                 self.hours = self.hours.map(|count| count / 2);
@@ -187,11 +187,22 @@ impl Memory {
 
     /// The subject's day, of mean 1, between what was seen and what is usual.
     pub(super) fn hours_of_day(&self, usual: &[f32; HOURS], usual_posts: f32) -> [f32; HOURS] {
-        let total: u32 = self.hours.iter().map(|count| u32::from(*count)).sum();
-        let usual_posts = usual_posts * f32::from(UNIT);
-        let scale = HOURS as f32 / (total as f32 + usual_posts);
+        let (mixed_in, scale) = self.mixture(usual_posts);
         std::array::from_fn(|hour| {
-            (f32::from(self.hours[hour]) + usual_posts * usual[hour] / HOURS as f32) * scale
+            (f32::from(self.hours[hour]) + mixed_in * usual[hour] / HOURS as f32) * scale
         })
+    }
+
+    /// One hour of it.
+    fn hour_of_day(&self, hour: usize, usual: &[f32; HOURS], usual_posts: f32) -> f32 {
+        let (mixed_in, scale) = self.mixture(usual_posts);
+        (f32::from(self.hours[hour]) + mixed_in * usual[hour] / HOURS as f32) * scale
+    }
+
+    /// How many units of the usual day are mixed in, and what makes a day of mean 1 of all.
+    fn mixture(&self, usual_posts: f32) -> (f32, f32) {
+        let total: u16 = self.hours.iter().copied().map(u16::from).sum();
+        let mixed_in = usual_posts * f32::from(UNIT);
+        (mixed_in, HOURS as f32 / (f32::from(total) + mixed_in))
     }
 }

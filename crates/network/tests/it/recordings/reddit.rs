@@ -112,6 +112,7 @@ fn every_recorded_limit_is_understood() {
         budget: Name::from("client"),
         call: 1,
         item: 0,
+        beside: 0,
         items_max: 0,
     }];
     let mut allowances: BTreeMap<u64, usize> = BTreeMap::new();
@@ -540,7 +541,7 @@ fn check_meaning(
         ("edited_us", unless_gone(thing.get("edited").and_then(time))),
         (
             "likes_count",
-            unless_gone(thing["score"].as_i64().map(Read::Int)),
+            unless_gone(thing.get("score").and_then(Value::as_i64).map(Read::Int)),
         ),
     ];
     let told = |name: &str| field(object, name).filter(|value| **value != Read::Null);
