@@ -655,7 +655,8 @@ fn tokens_that_are_refused_end_a_crawl_and_missing_permissions_do_not() {
 #[test]
 fn whatever_the_number_of_a_throttle_the_crawl_waits_and_goes_on() {
     for (code, status) in [(4, 403), (17, 400), (32, 403), (613, 400), (80001, 400)] {
-        // Nothing is told of it before; a minute passes in a second.
+        // Nothing is told of it before; a minute passes in little more than half a second, so that the slowest
+        // machine makes more calls in it than there may be.
         let body = format!(
             r#"{{"error":{{"message":"(#{code}) Too many calls","type":"OAuthException","code":{code}}}}}"#
         );
@@ -663,7 +664,7 @@ fn whatever_the_number_of_a_throttle_the_crawl_waits_and_goes_on() {
             "[[bucket]]\nname = \"throttle\"\nscope = \"token\"\nkind = \"aligned\"\nlimit = 40\n\
              window_seconds = 60\nrefusal = {{ status = {status}, body = '{body}' }}\n"
         );
-        let scene = limited(&limits, "--users 60 --limit-speed 600");
+        let scene = limited(&limits, "--users 60 --limit-speed 100");
         let truth = Truth::read(&scene.sim);
         scene.crawl_to(0, TOKEN, &words(&truth, "profiles,statuses,albums"));
         let throttled = "SELECT count(*) FROM query_log WHERE outcome = 'rate limited'";
@@ -780,7 +781,7 @@ fn what_answers_repeat_of_a_token_is_blotted_out_in_raw_answers() {
 #[test]
 fn an_application_that_wants_a_proof_gets_one_and_its_secret_is_nowhere() {
     const APP_SECRET: &str = "laboratory-app-secret";
-    let scene = Scene::start(FACEBOOK, "--users 20 --limits off");
+    let scene = Scene::start(FACEBOOK, "--users 120 --limits off");
     let truth = Truth::read(&scene.sim);
     let small = changed(&scene, &[("size = 100,", "size = 10,")]);
     let words = format!("{} --limits off --raw", words(&truth, ROBOTS));
