@@ -1,7 +1,7 @@
 //! X: what a crawl holds is what is true, whatever the limits, the faults and the tokens.
 
 use super::calls::{Least, table};
-use super::{Scene, Speaks, told};
+use super::{Scene, Speaks};
 use crate::kill::run_and_kill;
 use crate::oracle::{Rows, field};
 use crate::strict::{Held, held_between};
@@ -568,38 +568,6 @@ fn what_is_reckoned_is_the_bill() {
     }
     assert!(reckoned(&summary) > 0);
     assert!(first + reckoned(&summary) >= bill(&scene));
-}
-
-#[test]
-fn a_second_round_on_the_same_day_costs_nothing() {
-    let shipped = include_str!("../../../../../networks/x.toml");
-    let eager = shipped.replace("revisit_after = \"1h\"\n", "");
-    let wary = eager.replace("free_again = \"day\"\n", "");
-    assert_ne!(wary, eager);
-    let run = |definition: &str| {
-        let folder = Folder::new();
-        std::fs::write(folder.path("copy.toml"), definition).expect("a definition");
-        let scene = Scene::start_in(folder, X, "--users 60 --limits off");
-        let truth = Truth::read(&scene.sim, "");
-        let seeds = truth.seeds();
-        let words =
-            format!("{seeds} --robots profiles --pace burst --concurrency 1 --max-calls 12");
-        let mut command = scene.crawl_with("./copy.toml", APP, &words);
-        let output = command.output().expect("the binary runs");
-        assert_eq!(output.status.code(), Some(3), "{}", told(&output));
-        let summary = serde_json::from_slice(&output.stdout).expect("a summary");
-        let active = truth.expected().users.len() as u64;
-        (scene, reckoned(&summary), active * 10_000)
-    };
-    let (scene, units, _) = run(&eager);
-    compare_bill(&scene, units);
-    // Whoever does not count on the rule reckons every round.
-    let (scene, each, once) = run(&wary);
-    println!("{each} millionths without the rule, {once} a round");
-    let rounds = scene.calls();
-    let rounds = rounds.iter().filter(|call| call["query"] == "users");
-    assert_eq!(each, rounds.count() as u64 * once);
-    assert!(bill(&scene) < each);
 }
 
 #[test]
